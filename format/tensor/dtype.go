@@ -215,7 +215,9 @@ func (d DType) String() string {
 func (d DType) Kind() Kind { return dtypes[d%dtypeEnd].kind }
 
 // Block is the smallest whole unit: elems elements in bytes bytes. (1, 2) for F16, (256, 144) for Q4_K.
-func (d DType) Block() (elems, bytes int64) { return dtypes[d%dtypeEnd].elems, dtypes[d%dtypeEnd].bytes }
+func (d DType) Block() (elems, bytes int64) {
+	return dtypes[d%dtypeEnd].elems, dtypes[d%dtypeEnd].bytes
+}
 
 // RowBytes is the constant that stands in front of every row, 0 but for a few types of forks.
 func (d DType) RowBytes() int64 { return dtypes[d%dtypeEnd].rowBytes }
