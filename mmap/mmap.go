@@ -1,0 +1,44 @@
+// Package mmap maps files for the kernel to copy from, and nothing else.
+//
+// The bytes of a map must never be read by Go code: when the file is cut short, touching a page past
+// its end is SIGBUS, which ends the process, while a system call that copies from it gets EFAULT.
+package mmap
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A File is a read-only map of a whole file.
+type File struct{ data []byte }
+
+// Map maps size bytes of f, the descriptor that was parsed, so that there is no second open. An empty
+// file gives an empty map: mmap(2) refuses length 0.
+func Map(f *os.File, size int64) (*File, error) {
+	if size == 0 {
+		return &File{}, nil
+	}
+	if size < 0 || int64(int(size)) != size {
+		return nil, fmt.Errorf("mmap %s: size %d", f.Name(), size)
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap %s: %w", f.Name(), err)
+	}
+	return &File{data: data}, nil
+}
+
+// Slice is n bytes at off, without touching them. Both must lie inside the map.
+func (m *File) Slice(off, n int64) []byte { return m.data[off : off+n : off+n] }
+
+// Close unmaps; no slice may be in use any more.
+func (m *File) Close() error {
+	if m.data == nil {
+		return nil
+	}
+	data := m.data
+	m.data = nil
+	return unix.Munmap(data)
+}
