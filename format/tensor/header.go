@@ -8,6 +8,10 @@ type Header struct {
 	Tensors []Info // in the order of the file
 	Meta    Object // the container's own key/value metadata, in the order of the file
 
+	// DataStart is where the byte buffer begins to which a safetensors header's data_offsets are
+	// relative; 0 in formats that have no such numbers. json/ shows Extent.Off - DataStart.
+	DataStart int64
+
 	// Warnings name tensors that cannot be shown (and have no Info) with the reason, and oddities.
 	Warnings []string
 	// Tolerable faults are harmless for reading (a gap, bytes after the last tensor). format refuses
