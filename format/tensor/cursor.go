@@ -90,15 +90,31 @@ func (c *Cursor) fill(n int64) bool {
 	return false
 }
 
-// Bytes copies the next n bytes; at most limit, which bounds the allocation.
-func (c *Cursor) Bytes(n uint64, limit int64, what string) []byte {
+// allow compares n with what remains and then with the limit.
+func (c *Cursor) allow(n uint64, limit int64, what string) bool {
 	if c.err == nil && n > uint64(max(c.Remaining(), 0)) {
 		c.Fail(c.off, ErrTruncated, "%s of %d bytes, but only %d remain", what, n, c.Remaining())
 	}
 	if c.err == nil && n > uint64(limit) {
 		c.Fail(c.off, ErrTooLarge, "%s of %d bytes exceeds the limit of %d", what, n, limit)
 	}
-	if c.err != nil {
+	return c.err == nil
+}
+
+// Str is Bytes as a string, with one copy where the buffer holds it.
+func (c *Cursor) Str(n uint64, limit int64, what string) string {
+	if n > cursorBuffer {
+		return string(c.Bytes(n, limit, what))
+	}
+	if !c.allow(n, limit, what) {
+		return ""
+	}
+	return string(c.take(int64(n), what))
+}
+
+// Bytes copies the next n bytes; at most limit, which bounds the allocation.
+func (c *Cursor) Bytes(n uint64, limit int64, what string) []byte {
+	if !c.allow(n, limit, what) {
 		return nil
 	}
 	if n <= cursorBuffer {

@@ -96,6 +96,14 @@ const (
 	IQ6_K
 	IQ4_KS
 	IQ2_KT
+	IQ2_KS
+	IQ4_KSS
+	IQ5_KS
+	IQ3_KT
+	IQ4_KT
+	IQ3_KS
+	IQ2_KL
+	IQ1_KT
 	dtypeEnd
 )
 
@@ -104,7 +112,7 @@ type dtypeRow struct {
 	name         string
 	kind         Kind
 	elems, bytes int64
-	rowBytes     int64  // constant bytes in front of every row (ik_llama.cpp's KS and KT types)
+	rowBytes     int64  // constant bytes in front of every row (ik_llama.cpp's BN, KS, KL and KT types)
 	descr        string // NumPy's array-protocol string; empty where the npy view shows packed bytes
 	torch        string
 	word         int // bytes that a big-endian file reverses together; 0 for packed types
@@ -175,8 +183,8 @@ var dtypes = [dtypeEnd]dtypeRow{
 	IQ4_NL_4_8:  {"IQ4_NL_4_8", Block, 32, 18, 0, "", "", 0},
 	IQ4_NL_8_8:  {"IQ4_NL_8_8", Block, 32, 18, 0, "", "", 0},
 	Q6_0:        {"Q6_0", Block, 32, 26, 0, "", "", 0},
-	IQ1_BN:      {"IQ1_BN", Block, 64, 13, 0, "", "", 0},
-	IQ2_BN:      {"IQ2_BN", Block, 64, 16, 0, "", "", 0},
+	IQ1_BN:      {"IQ1_BN", Block, 64, 13, 2, "", "", 0},
+	IQ2_BN:      {"IQ2_BN", Block, 64, 16, 4, "", "", 0},
 	IQ2_K:       {"IQ2_K", Block, 256, 76, 0, "", "", 0},
 	IQ3_K:       {"IQ3_K", Block, 256, 110, 0, "", "", 0},
 	IQ4_K:       {"IQ4_K", Block, 256, 144, 0, "", "", 0},
@@ -184,6 +192,14 @@ var dtypes = [dtypeEnd]dtypeRow{
 	IQ6_K:       {"IQ6_K", Block, 256, 212, 0, "", "", 0},
 	IQ4_KS:      {"IQ4_KS", Block, 256, 136, 4, "", "", 0},
 	IQ2_KT:      {"IQ2_KT", Block, 256, 68, 4, "", "", 0},
+	IQ2_KS:      {"IQ2_KS", Block, 256, 70, 2, "", "", 0},
+	IQ4_KSS:     {"IQ4_KSS", Block, 256, 128, 4, "", "", 0},
+	IQ5_KS:      {"IQ5_KS", Block, 256, 168, 4, "", "", 0},
+	IQ3_KT:      {"IQ3_KT", Block, 256, 100, 4, "", "", 0},
+	IQ4_KT:      {"IQ4_KT", Block, 256, 128, 4, "", "", 0},
+	IQ3_KS:      {"IQ3_KS", Block, 256, 102, 2, "", "", 0},
+	IQ2_KL:      {"IQ2_KL", Block, 256, 86, 2, "", "", 0},
+	IQ1_KT:      {"IQ1_KT", Block, 256, 56, 4, "", "", 0},
 }
 
 var dtypeByName = func() map[string]DType {
