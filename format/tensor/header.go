@@ -52,6 +52,7 @@ type Layout struct {
 	Pack     Pack
 	Unpacked int64
 	Skip     int64
+	CRC32    uint32 // of the unpacked bytes, checked when they are unpacked; 0 where none is known
 
 	// Strides, in elements and none negative, one for each dimension; nil for row-major. The
 	// first element is the first of the (unpacked, skipped) storage.
