@@ -1,0 +1,159 @@
+package elements
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"weightfs/format/tensor"
+)
+
+// An Unpacker keeps what packed ranges hold, each unpacked once, in files that have no name.
+type Unpacker struct {
+	dir   string
+	limit int64
+
+	mu     sync.Mutex
+	used   int64 // bytes of all files, those being written included
+	closed bool
+	ranges map[packedRange]*unpacking
+}
+
+// A packedRange is all that the unpacked bytes depend on: tensors that agree in it share a file.
+type packedRange struct {
+	src      io.ReaderAt
+	extent   tensor.Extent
+	pack     tensor.Pack
+	width    int64 // bytes of a varint's element
+	unpacked int64
+	crc      uint32
+}
+
+// An unpacking is done when its channel is closed; f and err are set before.
+type unpacking struct {
+	done chan struct{}
+	f    *os.File
+	err  error
+}
+
+// NewUnpacker makes files in dir, which together never hold more than limit bytes.
+func NewUnpacker(dir string, limit int64) *Unpacker {
+	return &Unpacker{dir: dir, limit: limit, ranges: map[packedRange]*unpacking{}}
+}
+
+// Close frees the files. Later reads of packed tensors fail.
+func (u *Unpacker) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	var first error
+	for key, it := range u.ranges {
+		select {
+		case <-it.done:
+			if err := it.f.Close(); err != nil && first == nil {
+				first = err
+			}
+			delete(u.ranges, key)
+		default: // its reader is still at it, and closes the file itself
+		}
+	}
+	return first
+}
+
+// file gives the unpacked bytes of a range. The first caller unpacks, those who come meanwhile wait
+// for it. A failure is told to these, and the next one tries again.
+func (u *Unpacker) file(key packedRange) (*os.File, error) {
+	u.mu.Lock()
+	if it := u.ranges[key]; it != nil {
+		u.mu.Unlock()
+		<-it.done
+		return it.f, it.err
+	}
+	it, err := u.begin(key)
+	u.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	f, err := u.unpack(key)
+	u.finish(key, it, f, err)
+	return it.f, it.err
+}
+
+// begin reserves the room of a range. u.mu is held.
+func (u *Unpacker) begin(key packedRange) (*unpacking, error) {
+	if u.closed {
+		return nil, os.ErrClosed
+	}
+	if key.unpacked > u.limit-u.used {
+		return nil, fmt.Errorf("%w: unpacking %d bytes in %s, where %d of at most %d are in use",
+			tensor.ErrTooLarge, key.unpacked, u.dir, u.used, u.limit)
+	}
+	u.used += key.unpacked
+	it := &unpacking{done: make(chan struct{})}
+	u.ranges[key] = it
+	return it, nil
+}
+
+func (u *Unpacker) finish(key packedRange, it *unpacking, f *os.File, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err == nil && u.closed {
+		f.Close()
+		f, err = nil, os.ErrClosed
+	}
+	if err != nil {
+		u.used -= key.unpacked
+		delete(u.ranges, key)
+	}
+	it.f, it.err = f, err
+	close(it.done)
+}
+
+func (u *Unpacker) unpack(key packedRange) (*os.File, error) {
+	f, err := nameless(u.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unpackTo(f, key); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// nameless opens a new file that no directory lists, so that nothing stays behind when the process
+// ends in whatever way.
+func nameless(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), dir), nil
+	}
+	// Some file systems know no O_TMPFILE; any other reason is met here again.
+	f, err := os.CreateTemp(dir, "weightfs-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// packed reads a range unpacked.
+type packed struct {
+	store *Unpacker
+	key   packedRange
+}
+
+// ReadAt unpacks the range first, unless that has been done.
+func (p *packed) ReadAt(b []byte, off int64) (int, error) {
+	f, err := p.store.file(p.key)
+	if err != nil {
+		return 0, err
+	}
+	return f.ReadAt(b, off)
+}
