@@ -50,20 +50,20 @@ func swapper(word int) func([]byte) {
 	switch word {
 	case 2:
 		return func(p []byte) {
-			for ; len(p) >= 2; p = p[2:] {
-				p[0], p[1] = p[1], p[0]
+			for i := 0; i+2 <= len(p); i += 2 {
+				le.PutUint16(p[i:], bits.ReverseBytes16(le.Uint16(p[i:])))
 			}
 		}
 	case 4:
 		return func(p []byte) {
-			for ; len(p) >= 4; p = p[4:] {
-				le.PutUint32(p, bits.ReverseBytes32(le.Uint32(p)))
+			for i := 0; i+4 <= len(p); i += 4 {
+				le.PutUint32(p[i:], bits.ReverseBytes32(le.Uint32(p[i:])))
 			}
 		}
 	case 8:
 		return func(p []byte) {
-			for ; len(p) >= 8; p = p[8:] {
-				le.PutUint64(p, bits.ReverseBytes64(le.Uint64(p)))
+			for i := 0; i+8 <= len(p); i += 8 {
+				le.PutUint64(p[i:], bits.ReverseBytes64(le.Uint64(p[i:])))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package elements
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,9 +28,11 @@ type axis struct{ n, src, dst int64 }
 
 // A gather collects strided elements in row-major order.
 type gather struct {
-	storage io.ReaderAt
-	elem    int64
-	axes    []axis // row-major; none of one element, none that continues the one before
+	storage  io.ReaderAt
+	elem     int64
+	size     int64  // of the output
+	axes     []axis // row-major; none of one element, none that continues the one before
+	inBlocks bool
 }
 
 // newGather checks that all elements lie within the storage of size bytes.
@@ -46,7 +49,7 @@ func newGather(storage io.ReaderAt, size int64, t *tensor.Info) (*gather, error)
 	if want != t.Bytes {
 		return nil, fmt.Errorf("%w: %s %v takes %d bytes, not %d", tensor.ErrMalformed, t.DType, t.Shape, want, t.Bytes)
 	}
-	g := &gather{storage: storage, elem: elem}
+	g := &gather{storage: storage, elem: elem, size: want}
 	if want == 0 {
 		return g, nil
 	}
@@ -64,6 +67,7 @@ func newGather(storage io.ReaderAt, size int64, t *tensor.Info) (*gather, error)
 		return nil, fmt.Errorf("%w: a storage of %d bytes for an element of %d", tensor.ErrMalformed, size, elem)
 	}
 	g.axes = mergeAxes(t.Shape, strides, elem)
+	g.inBlocks = g.scattered(want)
 	return g, nil
 }
 
@@ -91,6 +95,9 @@ func mergeAxes(shape []uint64, strides []int64, elem int64) []axis {
 
 // full fills p with the elements at byte off of the output; both are whole elements.
 func (g *gather) full(p []byte, off int64) error {
+	if g.inBlocks && len(p) < blockSize {
+		return g.blocks(p, off)
+	}
 	return g.span(p, g.axes, off, 0)
 }
 
@@ -112,7 +119,7 @@ func (g *gather) span(p []byte, axes []axis, off, src int64) error {
 	if whole := int64(len(p)) / a.dst; whole > 0 {
 		rows := slices.Clone(axes)
 		rows[0].n = whole
-		slices.SortStableFunc(rows, func(a, b axis) int { return int(min(max(b.src-a.src, -1), 1)) })
+		sortAxes(rows)
 		if err := g.box(p[:whole*a.dst], rows, src); err != nil {
 			return err
 		}
@@ -124,8 +131,14 @@ func (g *gather) span(p []byte, axes []axis, off, src int64) error {
 	return g.span(p, axes[1:], 0, src)
 }
 
-// box fills p from a box of the storage, whose axes are in the order of the storage: the widest
-// stride first. What one pread can take becomes a tile, the rest is walked along the first axis.
+// sortAxes puts axes into the order of the storage, the widest stride first.
+func sortAxes(axes []axis) {
+	slices.SortStableFunc(axes, func(a, b axis) int { return cmp.Compare(b.src, a.src) })
+}
+
+// box fills p from a box of the storage, whose axes are in the order of the storage. What one pread
+// can take becomes a tile, so do many small ones that lie apart; the rest is walked along the first
+// axis.
 func (g *gather) box(p []byte, axes []axis, src int64) error {
 	for len(axes) > 0 && axes[0].n == 1 {
 		axes = axes[1:]
@@ -137,9 +150,14 @@ func (g *gather) box(p []byte, axes []axis, src int64) error {
 	if len(axes) == 1 && a.src == g.elem && a.dst == g.elem {
 		return g.read(p[:a.n*g.elem], src)
 	}
-	step := g.step(a, axes[1:])
+	inner, dense := g.extent(axes[1:])
+	step := a.step(inner, dense)
+	apart := step == 1 && dense && inner <= gap
+	if apart {
+		step = window / inner
+	}
 	if step >= a.n {
-		return g.tile(p, axes, src)
+		return g.tile(p, axes, src, apart)
 	}
 	for i := int64(0); i < a.n; i += step {
 		axes[0].n = min(step, a.n-i)
@@ -151,36 +169,47 @@ func (g *gather) box(p []byte, axes []axis, src int64) error {
 	return nil
 }
 
-// step is how many elements of a, each with all of rest, one pread takes: those that fit in a
-// window with small gaps, but at least one.
-func (g *gather) step(a axis, rest []axis) int64 {
-	extent := g.elem
-	for _, inner := range slices.Backward(rest) {
-		if inner.src-extent > gap {
-			return 1
-		}
-		extent += (inner.n - 1) * inner.src
+// extent is how many bytes of the storage a box spans, and whether it is worth reading as one.
+func (g *gather) extent(axes []axis) (n int64, dense bool) {
+	n, dense = g.elem, true
+	for _, a := range slices.Backward(axes) {
+		dense = dense && a.src-n <= gap
+		n += (a.n - 1) * a.src
 	}
+	return n, dense && n <= window
+}
+
+// step is how many along a, each a box that spans inner bytes, one pread takes: those that fit in a
+// window with small gaps, but at least one.
+func (a axis) step(inner int64, dense bool) int64 {
 	switch {
-	case extent > window || a.src-extent > gap:
+	case !dense || a.src-inner > gap:
 		return 1
 	case a.src == 0:
 		return a.n
 	}
-	return (window-extent)/a.src + 1
+	return (window-inner)/a.src + 1
 }
 
-// tile reads all that a box spans and takes the elements from there.
-func (g *gather) tile(p []byte, axes []axis, src int64) error {
-	extent := g.elem
-	for _, a := range axes {
-		extent += (a.n - 1) * a.src
-	}
+// tile reads what a box spans into a window and takes the elements from there. What lies apart
+// along the first axis is read one by one and put together.
+func (g *gather) tile(p []byte, axes []axis, src int64, apart bool) error {
 	buf := windows.Get().(*[window]byte)
 	defer windows.Put(buf)
-	if err := g.read(buf[:extent], src); err != nil {
-		return err
+	axes = slices.Clone(axes)
+	n, each := int64(1), int64(0)
+	if apart {
+		n, each = axes[0].n, axes[0].src
+		axes[0].src, _ = g.extent(axes[1:])
 	}
+	extent, _ := g.extent(axes)
+	size := extent / n
+	for i := range n {
+		if err := g.read(buf[i*size:(i+1)*size], src+i*each); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(axes, func(a, b axis) int { return cmp.Compare(b.dst, a.dst) })
 	g.scatter(p, buf[:extent], axes)
 	return nil
 }

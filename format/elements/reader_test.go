@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"weightfs/format/tensor"
@@ -163,25 +164,70 @@ func TestReaderBroadcast(t *testing.T) {
 }
 
 func TestReaderWide(t *testing.T) {
-	const rows, cols = 700, 1100 // no multiple of a window
-	storage := make([]byte, rows*cols*4)
-	for i := range storage {
-		storage[i] = byte(i>>8 ^ i*7)
-	}
-	for _, strides := range [][]int64{{1, rows}, {cols, 1}, {0, 1}, {1, 0}} {
-		info := &tensor.Info{
-			DType: tensor.F32, Shape: []uint64{rows, cols}, Bytes: rows * cols * 4,
-			Extent: tensor.Extent{Len: rows * cols * 4}, Layout: &tensor.Layout{Strides: strides},
-		}
+	for _, tt := range []struct {
+		shape   []uint64
+		strides []int64
+		blocks  bool
+	}{
+		{[]uint64{700, 1100}, []int64{1, 700}, true},
+		{[]uint64{700, 1100}, []int64{1100, 1}, false},
+		{[]uint64{700, 1100}, []int64{0, 1}, false},
+		{[]uint64{700, 1100}, []int64{1, 0}, false},
+		{[]uint64{1100, 1200}, []int64{1, 1100}, true},
+		{[]uint64{3, 600, 2, 700}, []int64{1, 6, 3, 3600}, true},
+		{[]uint64{300, 5}, []int64{5000, 2}, false},
+	} {
+		info := &tensor.Info{DType: tensor.F32, Shape: tt.shape, Layout: &tensor.Layout{Strides: tt.strides}}
+		info.Bytes, _ = info.DType.Size(info.Shape, false)
+		storage := wideStorage(info)
+		info.Extent.Len = int64(len(storage))
 		r, err := Reader(bytes.NewReader(storage), info, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if g, err := newGather(nil, info.Extent.Len, info); err != nil || g.inBlocks != tt.blocks {
+			t.Errorf("%v %v: gathered in blocks: %v, %v", tt.shape, tt.strides, g.inBlocks, err)
+		}
 		want := naive(storage, info)
 		checkRead(t, r, want, 0, len(want))
-		checkRead(t, r, want, 12345, 1<<20)
+		for _, n := range []int{1, 4096, 100_000, 1 << 20} {
+			for off := 777 % n; off < len(want); off += max(n, len(want)/9) {
+				checkRead(t, r, want, off, n)
+			}
+		}
 		checkRead(t, r, want, len(want)-99, 200)
 	}
+}
+
+// wideStorage is what the strides of info reach, no two neighbours alike.
+func wideStorage(info *tensor.Info) []byte {
+	last := int64(0)
+	for i, dim := range info.Shape {
+		last += int64(dim-1) * info.Layout.Strides[i]
+	}
+	storage := make([]byte, (last+1)*4)
+	for i := range storage {
+		storage[i] = byte(i>>8 ^ i*7 ^ i>>16)
+	}
+	return storage
+}
+
+func TestReaderBlocksFailOnce(t *testing.T) {
+	const rows, cols = 1300, 1200
+	src := &countingSource{ReaderAt: bytes.NewReader(make([]byte, rows*cols*4))}
+	r, err := Reader(src, &tensor.Info{
+		DType: tensor.F32, Shape: []uint64{rows, cols}, Bytes: rows * cols * 4,
+		Extent: tensor.Extent{Len: rows * cols * 4}, Layout: &tensor.Layout{Strides: []int64{1, rows}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.fail.Store(true)
+	if n, err := r.ReadAt(make([]byte, 8), 0); n != 0 || !errors.Is(err, unix.EIO) {
+		t.Fatal(n, err)
+	}
+	src.fail.Store(false)
+	checkRead(t, r, make([]byte, rows*cols*4), 0, 8)
 }
 
 func TestReaderSigns(t *testing.T) {
