@@ -84,7 +84,7 @@ func narrowed(v any) any {
 
 // JSON numbers lose digits above 2^53 when they are read as floats, but not when they are written.
 func TestLargeIntegersKeepTheirDigits(t *testing.T) {
-	h, err := v3(0, 2).key("u", typeU64).u64(1<<64-1).key("i", typeI64).u64(1<<63).parse()
+	h, err := v3(0, 2).key("u", typeU64).u64(1<<64-1).key("i", typeI64).u64(1 << 63).parse()
 	if err != nil {
 		t.Fatal(err)
 	}
