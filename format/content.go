@@ -111,3 +111,14 @@ func (c ContentReader) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return done, nil
 }
+
+// slice is n bytes at off of a segment.
+func (s Segment) slice(off, n int64) Segment {
+	switch {
+	case s.Shard != nil:
+		return Range(s.Shard, s.Off+off, n)
+	case s.Reader != nil:
+		return Produced(io.NewSectionReader(s.Reader, off, n), n)
+	}
+	return Literal(s.Data[off : off+n])
+}

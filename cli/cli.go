@@ -1,0 +1,124 @@
+// Package cli is the command line: one file a verb, each flags, check, call, print.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// An app is one call of the program.
+type app struct {
+	out   io.Writer
+	err   io.Writer
+	json  bool
+	quiet bool
+}
+
+// Main runs the program with its arguments, of which the first is the name it was called by, and
+// returns the exit code.
+func Main(args []string) int {
+	a := &app{out: os.Stdout, err: os.Stderr}
+	if isMountHelper(args[0]) {
+		return a.mountHelper(args)
+	}
+	root := a.root()
+	root.SetArgs(args[1:])
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	return a.report(root.Execute())
+}
+
+// report prints a failure as one line and gives its exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if answer := (noAnswer{}); errors.As(err, &answer) {
+		return exitNo
+	}
+	fmt.Fprintf(a.err, "weightfs: %s\n", oneLine(err.Error()))
+	return codeOf(err)
+}
+
+// oneLine keeps a message on one line whatever name it quotes.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f {
+			return '\ufffd'
+		}
+		return r
+	}, strings.TrimRight(s, "\n"))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weightfs",
+		Short: "Show every tensor of a machine-learning checkpoint as a file",
+		Long: `weightfs shows every tensor of a machine-learning checkpoint as a file.
+
+  weightfs mount MODEL DIR     mount it; then ls, cat, dd, cp, numpy.load(mmap_mode="r")
+  weightfs umount DIR
+  weightfs ls MODEL            the same without a mount
+  weightfs show MODEL TENSOR   shape and a corner of the values
+
+SOURCE is a safetensors, GGUF, PyTorch, NumPy or ONNX file, one part of a set, an index, a directory,
+hf://org/name from the local hub cache, or ollama:name. Nothing is downloaded and nothing in a
+checkpoint is executed.`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version(),
+		RunE:          a.runTwoArguments,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError("%v (see %s --help)", err, c.CommandPath())
+	})
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
+	root.CompletionOptions.DisableDefaultCmd = true
+	a.addMountFlags(root)
+	for _, verb := range []*cobra.Command{
+		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.info(), a.show(), a.completion(root),
+	} {
+		root.AddCommand(verb)
+	}
+	return root
+}
+
+// exactly wants n positional arguments, or more with atLeast, and names them when they are not there.
+func exactly(n int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError("%s takes %s, not %d arguments", c.CommandPath(), names, len(args))
+		}
+		return nil
+	}
+}
+
+func between(lo, hi int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < lo || hi > 0 && len(args) > hi {
+			return usageError("%s takes %s, not %d arguments", c.CommandPath(), names, len(args))
+		}
+		return nil
+	}
+}
+
+// onTerminal tells whether w is a person's terminal.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func isMountHelper(arg0 string) bool { return strings.HasPrefix(filepath.Base(arg0), "mount.") }

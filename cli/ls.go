@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"weightfs/format"
+)
+
+func (a *app) ls() *cobra.Command {
+	var f openFlags
+	var long bool
+	c := &cobra.Command{
+		Use:   "ls SOURCE [PATTERN]",
+		Short: "List the tensors of a checkpoint",
+		Long: `List the tensors of a checkpoint. PATTERN is a shell glob over their names, in which * matches
+dots and slashes too: weightfs ls model.safetensors '*q_proj*'`,
+		Args: between(1, 2, "SOURCE and perhaps a PATTERN"),
+		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
+			return a.runLs(c, args, long)
+		}),
+		ValidArgsFunction: f.completeTensors(1),
+	}
+	f.add(c)
+	c.Flags().BoolVarP(&long, "long", "l", false, "show the file and offset of each tensor as well")
+	return c
+}
+
+func (a *app) runLs(c *format.Checkpoint, args []string, long bool) error {
+	list, err := selectTensors(c, args)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		doc := c.TensorsJSON(list)
+		_, err := io.Copy(a.out, io.NewSectionReader(doc, 0, doc.Size()))
+		return err
+	}
+	return printTensors(a.out, c, list, long)
+}
+
+// selectTensors gives the tensors that a pattern names, all of them without one, in the order of the
+// tree.
+func selectTensors(c *format.Checkpoint, args []string) ([]int, error) {
+	p := pattern{}
+	if len(args) > 0 {
+		var err error
+		if p, err = newPattern(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	var list []int
+	for i := range c.InOrder() {
+		if len(args) == 0 || p.matches(c.Tensor(i).Name) {
+			list = append(list, i)
+		}
+	}
+	if len(list) == 0 && len(args) > 0 {
+		return nil, noTensor(c, args[0])
+	}
+	return list, nil
+}
+
+// noTensor says that there is no such tensor, and which one was perhaps meant.
+func noTensor(c *format.Checkpoint, name string) error {
+	hint := "weightfs ls lists them"
+	if near, ok := nearest(c, name); ok {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return failf(exitNoTensor, "%s: no tensor %q (%s)", c.Source, name, hint)
+}
+
+// nearest is a tensor whose name holds the wanted one, or ends with its last part.
+func nearest(c *format.Checkpoint, name string) (string, bool) {
+	word := strings.Trim(name, "*?")
+	tail := word[strings.LastIndexAny(word, "./")+1:]
+	best := ""
+	for i := range c.Len() {
+		have := c.Tensor(i).Name
+		switch {
+		case word != "" && strings.Contains(have, word):
+			return have, true
+		case best == "" && tail != "" && strings.HasSuffix(have, tail):
+			best = have
+		}
+	}
+	return best, best != ""
+}
+
+func printTensors(out io.Writer, c *format.Checkpoint, list []int, long bool) error {
+	buffered := bufio.NewWriter(out)
+	w := tabwriter.NewWriter(buffered, 0, 4, 2, ' ', 0)
+	head := "NAME\tDTYPE\tSHAPE\tSIZE"
+	if long {
+		head += "\tBYTES\tOFFSET\tFILE"
+	}
+	fmt.Fprintln(w, head)
+	var total uint64
+	for _, i := range list {
+		t := c.Tensor(i)
+		total += uint64(t.Bytes)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", printable(t.Name), t.DType, shapeText(t.Shape), humanize.IBytes(uint64(t.Bytes)))
+		if long {
+			offset := strconv.FormatInt(t.Extent.Off, 10)
+			if t.Layout != nil {
+				offset = t.Layout.Reason()
+			}
+			fmt.Fprintf(w, "\t%d\t%s\t%s", t.Bytes, offset, printable(t.Shard.Name))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	fmt.Fprintf(buffered, "%d tensors, %s\n", len(list), humanize.IBytes(total))
+	return buffered.Flush()
+}
+
+// printable writes a name so that it cannot move a terminal's cursor; a plain one as it is.
+func printable(name string) string {
+	q := strconv.Quote(name)
+	if name == "" || q[1:len(q)-1] != name {
+		return q
+	}
+	return name
+}
+
+func shapeText(shape []uint64) string {
+	parts := make([]string, len(shape))
+	for i, d := range shape {
+		parts[i] = strconv.FormatUint(d, 10)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}

@@ -1,0 +1,188 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"iter"
+	"sync"
+	"time"
+
+	"weightfs/format/elements"
+	"weightfs/format/index"
+	"weightfs/format/tensor"
+)
+
+// A Checkpoint is what the user named, opened: its shards, every tensor in them, and the tree.
+type Checkpoint struct {
+	Source   string // as resolved: a path
+	Name     string // what a person calls it
+	Format   string // of its shards; `mixed` when they differ
+	Shards   []*Shard
+	Meta     tensor.Object // the shards' metadata merged: of one key the first stands
+	Warnings []string      // what was left out or tolerated, each a sentence
+
+	opt       Options
+	dir       string // of its files
+	stem      string // of assembled/STEM.safetensors
+	side      []sideFile
+	own       []string // paths of the checkpoint's own files, for files/
+	dataStart []int64  // of each shard: what data_offsets are relative to, 0 for none
+	index     *index.Index
+	unpacker  *elements.Unpacker
+	spanning  Stat   // what shows of nodes that span shards
+	stats     []Stat // of nodes of one shard, by its number
+	metadata  func() []byte
+	tensors   func() *rendering // tensors.json
+	byName    func() *flatNames
+	total     func() totals
+}
+
+type totals struct{ bytes, elements uint64 }
+
+// Len is the number of tensors.
+func (c *Checkpoint) Len() int { return len(c.index.Records) }
+
+// Tensor is the i-th tensor in the order of the files.
+func (c *Checkpoint) Tensor(i int) Tensor {
+	r := &c.index.Records[i]
+	return Tensor{Info: c.index.Info(uint32(i)), Path: c.index.Path(r.Node), Shard: c.Shards[r.File]}
+}
+
+// ByName finds a tensor by its name as stored.
+func (c *Checkpoint) ByName(name string) (int, bool) {
+	i, ok := c.index.Tensor(name)
+	return int(i), ok
+}
+
+// InOrder gives every tensor once, in the order of the tree.
+func (c *Checkpoint) InOrder() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		c.index.Below(0, func(t uint32) bool { return yield(int(t)) })
+	}
+}
+
+// Elements reads a tensor's elements as raw/ shows them: row-major, little-endian, by pread.
+func (c *Checkpoint) Elements(i int) (Content, error) {
+	seg, err := c.elements(uint32(i))
+	if err != nil {
+		return nil, err
+	}
+	return newSegments(seg), nil
+}
+
+// elements is the segment of a tensor's elements: the range itself, or a producer.
+func (c *Checkpoint) elements(i uint32) (Segment, error) {
+	r := &c.index.Records[i]
+	shard := c.Shards[r.File]
+	if r.Layout == 0 {
+		return Range(shard, r.Off, r.Bytes), nil
+	}
+	info := c.index.Info(i)
+	reader, err := elements.Reader(shard, &info, c.unpacker)
+	if err != nil {
+		return Segment{}, fmt.Errorf("%s: tensor %q: %w", shard.Path, info.Name, err)
+	}
+	return Produced(reader, r.Bytes), nil
+}
+
+// TotalBytes is the size of all tensors as raw/ shows them.
+func (c *Checkpoint) TotalBytes() uint64 { return c.total().bytes }
+
+// TotalElements is the number of elements of all tensors.
+func (c *Checkpoint) TotalElements() uint64 { return c.total().elements }
+
+func (c *Checkpoint) sum() (t totals) {
+	for i := range c.index.Records {
+		n, _ := tensor.Elements(c.index.Shape(uint32(i))) // the parser has checked it
+		t.elements += n
+		t.bytes += uint64(c.index.Records[i].Bytes)
+	}
+	return t
+}
+
+// fresh tells whether the files of a range of shards are those that were parsed.
+func (c *Checkpoint) fresh(shards ...*Shard) error {
+	for _, s := range shards {
+		if err := s.Fresh(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the shards; no node or content may be in use any more.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, s := range c.Shards {
+		errs = append(errs, s.Close())
+	}
+	for i := range c.side {
+		errs = append(errs, c.side[i].close())
+	}
+	if c.unpacker != nil {
+		errs = append(errs, c.unpacker.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// prepare makes what the tree needs of the shards and tensors.
+func (c *Checkpoint) prepare() {
+	c.spanning = Stat{Mode: 0o444}
+	for i, s := range c.Shards {
+		st := shardStat(s)
+		c.stats = append(c.stats, st)
+		if i == 0 {
+			c.spanning.UID, c.spanning.GID = st.UID, st.GID
+		}
+		c.spanning.Mode &= st.Mode
+		if st.ModTime.After(c.spanning.ModTime) {
+			c.spanning.ModTime = st.ModTime
+		}
+	}
+	if c.spanning.ModTime.IsZero() {
+		c.spanning.ModTime = time.Unix(0, 0)
+	}
+	c.total = sync.OnceValue(c.sum)
+	c.metadata = sync.OnceValue(c.renderMetadata)
+	c.tensors = sync.OnceValue(func() *rendering {
+		return c.tensorsJSON(c.Len(), func(i int) uint32 { return uint32(i) })
+	})
+	c.byName = sync.OnceValue(c.flatNames)
+	c.markViews()
+}
+
+func shardStat(s *Shard) Stat {
+	st := Stat{Mode: s.stat.Mode().Perm() & 0o444, ModTime: s.stat.ModTime()}
+	st.UID, st.GID = owner(s.stat)
+	return st
+}
+
+// fileStat is a regular file's Stat; dirStat a directory's, which those may enter who may read.
+func (c *Checkpoint) fileStat(base Stat, ino uint64, size int64) Stat {
+	base.Ino, base.Gen, base.Size, base.Nlink = ino, c.opt.Gen, size, 1
+	return base
+}
+
+func (c *Checkpoint) dirStat(ino uint64) Stat {
+	st := c.spanning
+	st.Ino, st.Gen, st.Nlink = ino, c.opt.Gen, 2
+	st.Mode |= iofs.ModeDir | st.Mode>>2
+	return st
+}
+
+// Inode numbers are small and the same from mount to mount: the fixed files from inoTop on, then
+// inoSlots numbers a node of the index, one for each view, and from inoRows on the slices of rows/.
+const (
+	inoRoot  = 1
+	inoTop   = 2
+	inoNodes = 4096 // side files and the checkpoint's own files are numbered below it
+	inoSlots = 16
+	inoRows  = 1 << 46
+)
+
+func (c *Checkpoint) ino(n uint64) uint64 { return c.opt.InoBase + n }
+
+func (c *Checkpoint) nodeIno(slot int, node uint32) uint64 {
+	return c.ino(inoNodes + uint64(node)*inoSlots + uint64(slot))
+}

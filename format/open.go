@@ -1,0 +1,267 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"weightfs/format/elements"
+	"weightfs/format/index"
+	"weightfs/format/set"
+	"weightfs/format/tensor"
+)
+
+// Options say how a checkpoint is opened. The zero value is what `ls` uses.
+type Options struct {
+	Lenient bool     // tolerable faults become warnings
+	Partial bool     // a set may lack shards, with a warning for each
+	AsF32   bool     // assembled files hold float32 where safetensors lacks the type
+	Views   []string // which views there are; nil for all
+
+	InoBase uint64 // added to every inode number: one checkpoint of many
+	Gen     uint64 // of every node: the n-th state of a checkpoint of many
+
+	UnpackDir   string // where deflated tensors are unpacked; empty for os.TempDir
+	UnpackLimit int64  // bytes of them at most; 0 for UnpackLimit's default
+}
+
+// unpackLimit is how much is unpacked at most, unless Options say otherwise.
+const unpackLimit = 16 << 30
+
+// openJobs is how many shards are opened and parsed side by side: parsing waits for the disk or a
+// network as often as for a core.
+const openJobs = 8
+
+// Open finds the shards of the checkpoint at a path, parses them side by side, and makes the tree.
+// Faults of a container are *tensor.FormatError; missing shards *set.IncompleteError.
+func Open(path string, opt Options) (*Checkpoint, error) {
+	s, err := set.Find(path, set.Options{Partial: opt.Partial})
+	if err != nil {
+		return nil, err
+	}
+	return OpenSet(path, s, opt)
+}
+
+// OpenSet opens the files of a set that was found at source.
+func OpenSet(source string, s *set.Set, opt Options) (*Checkpoint, error) {
+	c := &Checkpoint{Source: source, Name: s.Name, opt: opt, stem: s.Stem}
+	o := opening{c: c, set: s}
+	if err := o.run(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// opening is the work of Open.
+type opening struct {
+	c       *Checkpoint
+	set     *set.Set
+	headers []*tensor.Header
+	sources []index.Source
+}
+
+func (o *opening) run() error {
+	if err := o.parse(); err != nil {
+		return err
+	}
+	if err := o.checkSplits(); err != nil {
+		return err
+	}
+	o.c.Warnings = append(o.c.Warnings, o.set.Warnings...)
+	o.c.dataStart = make([]int64, len(o.headers))
+	for i, h := range o.headers {
+		if err := o.take(i, h); err != nil {
+			return err
+		}
+	}
+	x, err := index.Build(o.sources)
+	if err != nil {
+		return o.duplicate(err)
+	}
+	o.c.index = x
+	o.c.dataStart = append(o.c.dataStart, make([]int64, len(o.c.Shards)-len(o.headers))...)
+	o.checkWeights()
+	o.others()
+	o.c.unpacker = elements.NewUnpacker(o.unpackDir(), o.unpackLimit())
+	o.c.prepare()
+	return nil
+}
+
+// parse opens and parses the files of the set, several at once. Of several faults it reports that of
+// the first file.
+func (o *opening) parse() error {
+	n := len(o.set.Files)
+	shards, errs := make([]*Shard, n), make([]error, n)
+	o.headers = make([]*tensor.Header, n)
+	var group errgroup.Group
+	group.SetLimit(openJobs)
+	for i, name := range o.set.Files {
+		group.Go(func() error {
+			shards[i], o.headers[i], errs[i] = openShard(name, filepath.Join(o.set.Dir, name))
+			return nil
+		})
+	}
+	group.Wait()
+	for _, s := range shards {
+		if s != nil {
+			o.c.Shards = append(o.c.Shards, s)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openShard(name, path string) (*Shard, *tensor.Header, error) {
+	s, err := OpenShard(name, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := parse(s)
+	if err != nil {
+		return s, nil, inFile(err, path)
+	}
+	s.Format = h.Format
+	if h.Format == "npy" {
+		stem := filepath.Base(name)
+		h.Tensors[0].Name = strings.TrimSuffix(stem, filepath.Ext(stem))
+	}
+	return s, h, nil
+}
+
+// inFile names the file of a fault.
+func inFile(err error, path string) error {
+	var fault *tensor.FormatError
+	if errors.As(err, &fault) {
+		if fault.File == "" {
+			fault.File = path
+		}
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// take adds one parsed file to the checkpoint.
+func (o *opening) take(i int, h *tensor.Header) error {
+	c, s := o.c, o.c.Shards[i]
+	for _, fault := range h.Tolerable {
+		fault.File = s.Path
+		if !c.opt.Lenient {
+			fault.Hint = strings.TrimPrefix(fault.Hint+"; --lenient reads it all the same", "; ")
+			return fault
+		}
+		c.Warnings = append(c.Warnings, fault.Error())
+	}
+	for _, w := range h.Warnings {
+		c.Warnings = append(c.Warnings, s.Name+": "+w)
+	}
+	switch c.Format {
+	case "", h.Format:
+		c.Format = h.Format
+	default:
+		c.Format = "mixed"
+	}
+	o.mergeMeta(s, h.Meta)
+	files, err := o.external(h)
+	if err != nil {
+		return inFile(err, s.Path)
+	}
+	o.sources = append(o.sources, index.Source{Header: h, Shard: uint32(i), Files: files})
+	c.dataStart[i] = h.DataStart
+	return nil
+}
+
+// mergeMeta takes over the metadata of a shard. Of one key the first value stands.
+func (o *opening) mergeMeta(s *Shard, meta tensor.Object) {
+	for _, kv := range meta {
+		if strings.HasPrefix(kv.Key, "split.") && len(o.set.Files) > 1 {
+			continue // GGUF's numbering of the parts, which are one here
+		}
+		old := o.c.Meta.Get(kv.Key)
+		if old == nil {
+			o.c.Meta = append(o.c.Meta, kv)
+			continue
+		}
+		if string(tensor.AppendJSON(nil, old)) != string(tensor.AppendJSON(nil, kv.Value)) {
+			o.c.Warnings = append(o.c.Warnings, fmt.Sprintf("%s: metadata %q differs from that of an earlier file, which stands", s.Name, kv.Key))
+		}
+	}
+}
+
+// duplicate says which files hold a tensor twice.
+func (o *opening) duplicate(err error) error {
+	var dup *index.DuplicateError
+	if !errors.As(err, &dup) {
+		return err
+	}
+	a, b := o.c.Shards[dup.Files[0]], o.c.Shards[dup.Files[1]]
+	where := fmt.Sprintf("it is in %s and in %s", a.Name, b.Name)
+	if a == b {
+		where = "it is there twice"
+	}
+	return &tensor.FormatError{Format: b.Format, File: b.Path, Off: -1, Tensor: dup.Name, Msg: "duplicate tensor: " + where, Err: tensor.ErrMalformed}
+}
+
+// checkWeights compares the index file's weight_map with what the shards hold. A wrong map is
+// common and harmless (huggingface_hub#4728): what is there is shown, and the rest is named.
+func (o *opening) checkWeights() {
+	names, x := o.set.Weights, o.c.index
+	shard := make(map[string]uint32, len(o.c.Shards))
+	for i, s := range o.c.Shards {
+		shard[s.Name] = uint32(i)
+	}
+	for _, w := range names {
+		t, ok := x.Tensor(w.Tensor)
+		file, open := shard[w.File]
+		switch {
+		case !open: // a missing shard has its own warning
+		case !ok:
+			o.warn("%s names tensor %q in %s, which does not have it", o.set.Index, w.Tensor, w.File)
+		case x.Records[t].File != file:
+			o.warn("%s says that tensor %q is in %s, but it is in %s", o.set.Index, w.Tensor, w.File, o.c.Shards[x.Records[t].File].Name)
+		}
+	}
+}
+
+func (o *opening) warn(format string, a ...any) {
+	o.c.Warnings = append(o.c.Warnings, fmt.Sprintf(format, a...))
+}
+
+// others lists the checkpoint's files that hold no weights.
+func (o *opening) others() {
+	c := o.c
+	for _, s := range c.Shards {
+		c.own = append(c.own, s.Path)
+	}
+	if o.set.Index != "" {
+		c.own = append(c.own, filepath.Join(o.set.Dir, o.set.Index))
+	}
+	for _, name := range o.set.Side {
+		path := filepath.Join(o.set.Dir, name)
+		c.own = append(c.own, path)
+		c.side = append(c.side, sideFile{name: name, path: path})
+	}
+	c.dir = o.set.Dir
+}
+
+func (o *opening) unpackDir() string {
+	if o.c.opt.UnpackDir != "" {
+		return o.c.opt.UnpackDir
+	}
+	return os.TempDir()
+}
+
+func (o *opening) unpackLimit() int64 {
+	if o.c.opt.UnpackLimit > 0 {
+		return o.c.opt.UnpackLimit
+	}
+	return unpackLimit
+}

@@ -1,0 +1,15 @@
+//go:build unix
+
+package format
+
+import (
+	iofs "io/fs"
+	"syscall"
+)
+
+func owner(st iofs.FileInfo) (uid, gid uint32) {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return sys.Uid, sys.Gid
+	}
+	return 0, 0
+}

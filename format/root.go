@@ -1,0 +1,110 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Root is the top of the tree.
+func (c *Checkpoint) Root() Dir {
+	d := &fixedDir{stat: c.dirStat(c.ino(inoRoot))}
+	ino := uint64(inoTop)
+	file := func(name string, content func() (Content, error)) {
+		n := c.ino(ino)
+		d.add(fixedEntry{name, 0, n, func() (Node, error) {
+			b, err := content()
+			if err != nil {
+				return nil, err
+			}
+			return &fileNode{c.fileStat(c.spanning, n, b.Size()), content}, nil
+		}})
+		ino++
+	}
+	literal := func(text func() []byte) func() (Content, error) {
+		return func() (Content, error) { return newSegments(Literal(text())), nil }
+	}
+	file("README.txt", literal(c.readme))
+	file("tensors.json", func() (Content, error) { return newSegments(c.tensors().segment()), nil })
+	file("metadata.json", literal(c.metadata))
+	for _, name := range Views {
+		if c.opt.Views == nil || slices.Contains(c.opt.Views, name) {
+			d.addNode(name, c.viewRoot(name))
+		}
+	}
+	return d
+}
+
+// viewRoot is the top directory of a view.
+func (c *Checkpoint) viewRoot(name string) Dir {
+	switch name {
+	case "rows":
+		return &rowsDir{viewDir{c, rowsView, 0}}
+	case "parts":
+		return &partsDir{c, 0}
+	case "by-name":
+		return byNameDir{c}
+	case "assembled":
+		return c.assembledDir(inoAssembled)
+	case "files":
+		return c.filesDir(inoFiles)
+	}
+	for _, v := range []*view{rawView, jsonView, npyView, f32View} {
+		if v.name == name {
+			return &viewDir{c, v, 0}
+		}
+	}
+	return &fixedDir{stat: c.dirStat(0)}
+}
+
+// Where the numbers of assembled/ and files/ begin: both have few entries.
+const (
+	inoAssembled = 64
+	inoFiles     = 2048
+)
+
+// readme renders README.txt, with commands that work on this very checkpoint.
+func (c *Checkpoint) readme() []byte {
+	var b bytes.Buffer
+	t := c.total()
+	fmt.Fprintf(&b, "%s\n\n%s, %d tensors, %s, %s elements\n\n", c.Source, c.Format, c.Len(), humanize.IBytes(t.bytes), humanize.Comma(int64(t.elements)))
+	b.WriteString(`tensors.json   every tensor, every file, every warning
+metadata.json  the checkpoint's own key/value metadata
+raw/           elements only: contiguous, row-major, little-endian
+json/          dtype, shape, where the bytes lie
+npy/           the same bytes behind a NumPy header
+f32/           floating-point and quantised tensors decoded to float32
+rows/          one slice of dimension 0 a file, of tensors of three dimensions and more
+parts/         all tensors below a directory as one safetensors file
+by-name/       a link for each tensor, called as the tensor is
+assembled/     the whole checkpoint as one safetensors file, beside its other files
+files/         links to the checkpoint's own files
+
+Each view has the same paths below it. Recurse into one of them, not into this directory:
+it would read every tensor once for each view.
+`)
+	if c.Len() > 0 {
+		path := c.index.Path(c.index.Records[c.example()].Node)
+		fmt.Fprintf(&b, `
+From this directory:
+  find raw -type f | head
+  cat %s
+  od -A d -t x1 -N 64 %s
+  python3 -c 'import sys, numpy; print(numpy.load(sys.argv[1], mmap_mode="r"))' %s
+`, shellQuote("json/"+path+".json"), shellQuote("raw/"+path+".raw"), shellQuote("npy/"+path+".npy"))
+	}
+	b.WriteString("\nTo unmount, from outside of it:\n  weightfs umount MOUNTPOINT\n")
+	return b.Bytes()
+}
+
+// example is a tensor to show commands with: the first that holds anything.
+func (c *Checkpoint) example() int {
+	for i := range c.index.Records {
+		if c.index.Records[i].Bytes > 0 {
+			return i
+		}
+	}
+	return 0
+}
