@@ -23,6 +23,15 @@ PLAIN = {
     "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
     "F8_E8M0": ml_dtypes.float8_e8m0fnu,
 }
+PACKED = {  # bits and type of an element
+    "F4": (4, ml_dtypes.float4_e2m1fn),
+    "F6_E2M3": (6, ml_dtypes.float6_e2m3fn),
+    "F6_E3M2": (6, ml_dtypes.float6_e3m2fn),
+    "I4": (4, ml_dtypes.int4),
+    "U4": (4, ml_dtypes.uint4),
+    "I2": (2, ml_dtypes.int2),
+    "U2": (2, ml_dtypes.uint2),
+}
 BLOCKS = """Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ1_S IQ1_M
 IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4""".split()
 
@@ -36,6 +45,10 @@ HALVES = {
 def decode(name, raw):
     if name in PLAIN:
         return raw.view(PLAIN[name]).astype(np.float32)
+    if name in PACKED:
+        bits, dtype = PACKED[name]
+        fields = np.unpackbits(raw, bitorder="little").reshape(-1, bits)
+        return np.packbits(fields, axis=1, bitorder="little").view(dtype).astype(np.float32)
     kind = gguf.GGMLQuantizationType[name]
     return gguf.quants.dequantize(raw.reshape(-1, gguf.GGML_QUANT_SIZES[kind][1]), kind)
 
@@ -44,6 +57,8 @@ def stored(name, rng):
     if name in PLAIN:
         width = np.dtype(PLAIN[name]).itemsize
         return np.arange(256**width, dtype=f"<u{width}").view(np.uint8)
+    if name in PACKED:
+        return rng.integers(0, 256, 384, dtype=np.uint8)
     elems, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
     count = 4096 // elems
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
@@ -62,7 +77,7 @@ def main():
     out = pathlib.Path(__file__).parent.parent / "testdata" / "decode"
     out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(1)
-    for name in [*PLAIN, *BLOCKS]:
+    for name in [*PLAIN, *BLOCKS, *PACKED]:
         raw = stored(name, rng)
         golden = raw.tobytes() + decode(name, raw).astype("<f4").tobytes()
         (out / f"{name}.gz").write_bytes(gzip.compress(golden, mtime=0))

@@ -18,12 +18,12 @@ func f32(dst []float32, src []byte) {
 	}
 }
 
-// bf16 widens: a bfloat16 is the upper half of a float32. Eight at a time, with every bound known
-// to the compiler, is four times as fast as the plain loop.
+// bf16 widens: a bfloat16 is the upper half of a float32. Eight at a time, with bounds that the
+// compiler can see, is four times as fast as the plain loop.
 func bf16(dst []float32, src []byte) {
-	n := len(dst) &^ 7
-	for i := 0; i < n; i += 8 {
-		y, b := dst[i:i+8:i+8], src[2*i:2*i+16:2*i+16]
+	n := len(src) &^ 15
+	for i := 0; i < n; i += 16 {
+		b, y := src[i:i+16:i+16], dst[i/2:i/2+8:i/2+8]
 		lo, hi := le.Uint64(b), le.Uint64(b[8:])
 		y[0] = math.Float32frombits(uint32(lo) << 16)
 		y[1] = math.Float32frombits(uint32(lo) & 0xffff0000)
@@ -34,8 +34,8 @@ func bf16(dst []float32, src []byte) {
 		y[6] = math.Float32frombits(uint32(hi>>32) << 16)
 		y[7] = math.Float32frombits(uint32(hi>>32) & 0xffff0000)
 	}
-	for i := n; i < len(dst); i++ {
-		dst[i] = math.Float32frombits(uint32(le.Uint16(src[2*i:])) << 16)
+	for i := n; i < len(src); i += 2 {
+		dst[i/2] = math.Float32frombits(uint32(le.Uint16(src[i:])) << 16)
 	}
 }
 
