@@ -145,7 +145,7 @@ func (s *Survey) choose(f *family) {
 		}
 	}
 	switch {
-	case len(complete) > 0:
+	case len(complete) > 1 || len(complete) == 1 && (f.index || len(sets)+len(single) == 1):
 		s.pickSet(f, complete)
 	case len(sets)+len(single) > 1:
 		s.several = true
@@ -178,7 +178,7 @@ func (s *Survey) pick(f *family, names []string, file func(string) string) {
 }
 
 // variantIndex tells model.safetensors.index.fp16.json.
-func variantIndex(name string) bool { return !strings.HasSuffix(name, ".index.json") }
+func variantIndex(name string) bool { return isIndex(name) && !strings.HasSuffix(name, ".index.json") }
 
 func (s *Survey) pickSet(f *family, sets []*numberedSet) {
 	byName := map[string]*numberedSet{}
