@@ -280,7 +280,7 @@ func (b *builder) renumber(list []child) error {
 		names[name] = c.id
 		stem := c.name
 		for n := max(next[stem], 2); taken[c.name]; n++ {
-			c.name = numbered(stem, n)
+			c.name = Numbered(stem, n)
 			next[stem] = n
 		}
 		taken[c.name] = true

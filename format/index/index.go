@@ -152,7 +152,7 @@ func (x *Index) Tensor(name string) (uint32, bool) {
 	for n := 1; ok; n++ {
 		leaf := escapePart(stem)
 		if n > 1 {
-			leaf = numbered(leaf, n)
+			leaf = Numbered(leaf, n)
 		}
 		c, found := x.Child(dir, leaf, true)
 		if !found {

@@ -100,8 +100,8 @@ func shorten(part string) string {
 	return fmt.Sprintf("%s~%016x", part[:cut], xxh3.HashString(part))
 }
 
-// numbered is the name of the n-th (from 2) tensor whose stem is taken.
-func numbered(stem string, n int) string {
+// Numbered is the name of the n-th (from 2) tensor whose stem is taken.
+func Numbered(stem string, n int) string {
 	suffix := fmt.Sprintf("~%d", n)
 	if len(stem)+len(suffix) > maxPart+2 {
 		cut := maxPart + 2 - len(suffix)
