@@ -39,7 +39,7 @@ func (p *parser) cover() bool {
 func (p *parser) overlap(first, s span) bool {
 	p.tensor = p.nameAt(s.at)
 	return p.fail(s.at, tensor.ErrMalformed, "data_offsets [%d, %d] overlap [%d, %d] of tensor %q",
-		s.begin, s.end, first.begin, first.end, p.nameAt(first.at))
+		s.begin, s.end, first.begin, first.end, abbreviate(p.nameAt(first.at), 256))
 }
 
 // truncated tells the first tensor that is cut, and both sizes; end is where the last one ends.
@@ -85,6 +85,6 @@ func (p *parser) rest(end int64) {
 // tolerate records a fault at a place of the byte buffer.
 func (p *parser) tolerate(at uint64, name, format string, a ...any) {
 	e := fault(p.dataOff+int64(at), tensor.ErrMalformed, format, a...)
-	e.Tensor = name
+	e.Tensor = abbreviate(name, 256)
 	p.out.Tolerable = append(p.out.Tolerable, e)
 }

@@ -26,7 +26,6 @@ type parser struct {
 	names    nameList
 	spans    []span
 	shapes   []uint64 // what is left of the block that shapes are cut from
-	extras   []extra  // likewise
 	dims     []uint64 // of the record being read
 	metadata bool     // __metadata__ was seen
 	unknown  int      // tensors of unknown type
@@ -36,13 +35,15 @@ type parser struct {
 // header of that length can hold.
 func newParser(text string, size int64) *parser {
 	n := min(strings.Count(text, "{"), len(text)/minRecord+1)
+	start := lengthSize + int64(len(text))
 	return &parser{
 		scanner: scanner{text: text},
-		dataOff: lengthSize + int64(len(text)),
+		dataOff: start,
 		size:    size,
-		out:     &tensor.Header{Format: Format, Tensors: make([]tensor.Info, 0, n)},
+		out:     &tensor.Header{Format: Format, Tensors: make([]tensor.Info, 0, n), DataStart: start},
 		names:   nameList{maphash.MakeSeed(), make([]uint64, 0, n)},
 		spans:   make([]span, 0, n),
+		shapes:  make([]uint64, blockSize),
 	}
 }
 
@@ -133,7 +134,6 @@ func (p *parser) add(rec *record) bool {
 		Shape:  p.keepShape(rec.shape),
 		Bytes:  n,
 		Extent: tensor.Extent{Off: p.dataOff + int64(rec.begin), Len: n}, // cover proves that it fits
-		Extra:  p.keepOffsets(rec.begin, rec.end),
 	})
 	return true
 }

@@ -1,10 +1,6 @@
 package safetensors
 
-import (
-	"strconv"
-
-	"weightfs/format/tensor"
-)
+import "weightfs/format/tensor"
 
 // A record is what the header says of one tensor.
 type record struct {
@@ -189,34 +185,7 @@ func dtypeOf(name string) tensor.DType {
 	return 0
 }
 
-// An extra is the storage of one tensor's Info.Extra; blocks of them save two allocations a tensor.
-type extra struct {
-	kv      [1]tensor.KV
-	offsets dataOffsets
-}
-
-// dataOffsets are the two numbers of the header, relative to the byte buffer.
-type dataOffsets struct{ begin, end uint64 }
-
-// AppendJSON renders the array as the header has it.
-func (d *dataOffsets) AppendJSON(dst []byte) []byte {
-	dst = strconv.AppendUint(append(dst, '['), d.begin, 10)
-	dst = strconv.AppendUint(append(dst, ',', ' '), d.end, 10)
-	return append(dst, ']')
-}
-
-const blockSize = 512 // tensors or dimensions that one allocation serves
-
-func (p *parser) keepOffsets(begin, end uint64) tensor.Object {
-	if len(p.extras) == 0 {
-		p.extras = make([]extra, blockSize)
-	}
-	e := &p.extras[0]
-	p.extras = p.extras[1:]
-	e.offsets = dataOffsets{begin, end}
-	e.kv[0] = tensor.KV{Key: "data_offsets", Value: &e.offsets}
-	return e.kv[:]
-}
+const blockSize = 1024 // dimensions that one allocation serves
 
 // keepShape copies the dimensions out of the buffer that the next record reuses.
 func (p *parser) keepShape(dims []uint64) []uint64 {
