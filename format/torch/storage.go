@@ -1,0 +1,135 @@
+package torch
+
+import (
+	"fmt"
+	"math/bits"
+
+	"weightfs/format/tensor"
+	"weightfs/format/torch/pickle"
+)
+
+// A storageID is what a pickle says of a storage: which one, of what, and how long.
+type storageID struct {
+	elem  elem
+	key   string
+	numel int64 // of elem
+	bytes int64 // that they take
+
+	// In the legacy format a storage can be a part of another, in elements.
+	view         bool
+	first, count int64
+}
+
+// A storage is where the bytes lie.
+type storage struct {
+	name     string // what the file calls it
+	extent   tensor.Extent
+	pack     tensor.Pack
+	unpacked int64 // of the whole record
+	crc      uint32
+	from     int64 // the storage is the bytes [from, from+size) of the unpacked record
+	size     int64
+	swap     bool
+}
+
+// parseID reads ("storage", class, key, location, numel[, view]). The location (a device) has no
+// meaning in a file.
+func parseID(p *pickle.Persistent) (*storageID, error) {
+	t, ok := p.ID.(*pickle.Tuple)
+	if !ok || len(t.Items) < 5 || text(t.Items[0]) != "storage" {
+		return nil, malformed("a persistent id is no storage")
+	}
+	id := &storageID{}
+	var err error
+	if id.elem, ok = storageElem(t.Items[1]); !ok {
+		return nil, &unshowable{fmt.Sprintf("its storage is of the unknown class %s", pickle.AppendStr(nil, t.Items[1]))}
+	}
+	switch key := t.Items[2].(type) {
+	case string, int64, pickle.Bytes:
+		id.key = text(key)
+	default:
+		return nil, malformed("the key of a storage is neither a str nor an int")
+	}
+	if id.numel, err = integer(t.Items[4], "the number of elements of a storage"); err != nil {
+		return nil, err
+	}
+	hi, lo := bits.Mul64(uint64(id.numel), uint64(id.elem.size))
+	if id.numel < 0 || hi != 0 || lo > 1<<63-1 {
+		return nil, malformed("storage %q has %d elements of %d bytes", clip(id.key), id.numel, id.elem.size)
+	}
+	id.bytes = int64(lo)
+	return id, id.parseView(t.Items[5:])
+}
+
+// parseView reads None or (key, offset, size), which torch wrote before 0.4.
+func (id *storageID) parseView(rest []any) (err error) {
+	if len(rest) == 0 || rest[0] == nil {
+		return nil
+	}
+	t, ok := rest[0].(*pickle.Tuple)
+	if !ok || len(t.Items) != 3 {
+		return malformed("the view of storage %q is no tuple of three", clip(id.key))
+	}
+	id.view = true
+	if id.first, err = integer(t.Items[1], "the offset of a storage's view"); err != nil {
+		return err
+	}
+	if id.count, err = integer(t.Items[2], "the size of a storage's view"); err != nil {
+		return err
+	}
+	if id.first < 0 || id.count < 0 || id.first > id.numel || id.count > id.numel-id.first {
+		return malformed("a view of elements %d to %d leaves storage %q of %d", id.first, id.first+id.count, clip(id.key), id.numel)
+	}
+	return nil
+}
+
+// text is a str, or the bytes that Python 2 wrote for one; an int in decimal.
+func text(v any) string {
+	if b, ok := v.(pickle.Bytes); ok {
+		return string(b)
+	}
+	switch v.(type) {
+	case string, int64:
+		return string(pickle.AppendStr(nil, v))
+	}
+	return ""
+}
+
+// integer takes an int of 64 bits.
+func integer(v any, what string) (int64, error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case bool:
+		if v {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	return 0, malformed("%s is %s, no int of 64 bits", what, pickle.AppendStr(nil, v))
+}
+
+// A flaw is what is wrong with a value of the pickle; the walk adds which tensor's and where.
+type flaw struct {
+	msg    string
+	reason error
+}
+
+// Error is the message alone.
+func (f *flaw) Error() string { return f.msg }
+
+// Unwrap gives the reason.
+func (f *flaw) Unwrap() error { return f.reason }
+
+func malformed(format string, a ...any) error {
+	return &flaw{msg: fmt.Sprintf(format, a...), reason: tensor.ErrMalformed}
+}
+
+// clip keeps a name from the file short enough for a message.
+func clip(s string) string {
+	const limit = 100
+	if len(s) > limit {
+		return s[:limit] + "…"
+	}
+	return s
+}

@@ -1,0 +1,253 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"weightfs/format/tensor"
+	"weightfs/format/torch/pickle"
+)
+
+const (
+	// maxVisits bounds the paths through the pickle's values, which references to one list can
+	// double with every line.
+	maxVisits = 1 << 24
+	// maxTensors bounds the tensors of one file, and maxAliases the names that a storage has on
+	// average, in a file of more than minTensors.
+	maxTensors, maxAliases, minTensors = 1 << 20, 64, 1 << 14
+	// maxPath is the longest path, and so the longest name; maxNames bounds all names together.
+	maxPath  = 64 << 10
+	maxNames = 1 << 28
+	// maxWarnings bounds the list of warnings; the rest is counted.
+	maxWarnings = 1000
+)
+
+// A walk finds the tensors below the root of a pickle and names them by their path.
+type walk struct {
+	h    *tensor.Header
+	find func(*storageID) (*storage, error)
+
+	storages, limit int // that the pickle names; of tensors
+
+	path    []byte
+	frames  []frame
+	on      map[any]bool // the containers of frames, to end at a cycle
+	names   map[string]int
+	visits  int
+	letters int // of all names
+	dropped int // warnings beyond the limit
+}
+
+// A frame is a container whose children are being visited. Frames are a list and not Go's stack, so
+// that the depth of a pickle is bounded by its size alone.
+type frame struct {
+	node  any
+	items []pickle.Item // of a dict or an object
+	list  []any         // of a list, tuple or set
+	next  int
+	path  int // length of the container's own path
+}
+
+// findTensors visits all paths of a pickle in the order of the file, and then its plain values.
+func findTensors(h *tensor.Header, p *pickle.Pickle, find func(*storageID) (*storage, error)) error {
+	w := &walk{h: h, find: find, on: make(map[any]bool), names: make(map[string]int), storages: len(p.Persistent)}
+	w.limit = min(maxTensors, max(minTensors, maxAliases*w.storages))
+	if err := w.tensors(p.Root); err != nil {
+		return err
+	}
+	h.Meta = metadata(p.Root)
+	return nil
+}
+
+func (w *walk) tensors(root any) error {
+	err := w.visit(root)
+	for err == nil && len(w.frames) > 0 {
+		f := &w.frames[len(w.frames)-1]
+		if f.next == len(f.items)+len(f.list) {
+			w.leave(f)
+			continue
+		}
+		err = w.visit(w.step(f))
+	}
+	if w.dropped > 0 {
+		w.h.Warnings = append(w.h.Warnings, fmt.Sprintf("%d more warnings", w.dropped))
+	}
+	return err
+}
+
+// step moves the path to the next child.
+func (w *walk) step(f *frame) any {
+	i := f.next
+	f.next++
+	w.path = w.path[:f.path]
+	if len(w.frames) > 1 {
+		w.path = append(w.path, '.')
+	}
+	if i < len(f.items) {
+		w.path = pickle.AppendStr(w.path, f.items[i].Key)
+		return f.items[i].Value
+	}
+	w.path = strconv.AppendInt(w.path, int64(i), 10)
+	return f.list[i]
+}
+
+func (w *walk) leave(f *frame) {
+	delete(w.on, f.node)
+	*f = frame{}
+	w.frames = w.frames[:len(w.frames)-1]
+}
+
+func (w *walk) visit(v any) error {
+	if w.visits++; w.visits > maxVisits {
+		return w.report(-1, &flaw{fmt.Sprintf("more paths through the pickle's values than the limit of %d", maxVisits), tensor.ErrUnsafe})
+	}
+	if len(w.path) > maxPath {
+		return w.report(-1, &flaw{fmt.Sprintf("a path of %d bytes exceeds the limit of %d", len(w.path), maxPath), tensor.ErrUnsafe})
+	}
+	switch v := v.(type) {
+	case *pickle.Dict:
+		w.enter(v, v.Items, nil)
+	case *pickle.List:
+		w.enter(v, nil, v.Items)
+	case *pickle.Tuple:
+		w.enter(v, nil, v.Items)
+	case *pickle.Set:
+		w.enter(v, nil, v.Items)
+	case *pickle.Persistent:
+		return w.storage(v)
+	case *pickle.Object:
+		return w.object(v)
+	}
+	return nil
+}
+
+// enter begins with a container, unless it is inside itself.
+func (w *walk) enter(node any, items []pickle.Item, list []any) {
+	if len(items)+len(list) == 0 || w.on[node] {
+		return
+	}
+	w.on[node] = true
+	w.frames = append(w.frames, frame{node: node, items: items, list: list, path: len(w.path)})
+}
+
+// object shows what a stub means.
+func (w *walk) object(o *pickle.Object) error {
+	if w.on[o] {
+		return nil
+	}
+	r, err := read(o, 0)
+	if err == nil && r.view != nil {
+		err = w.tensor(r)
+	}
+	if err = w.report(o.Off, err); err != nil {
+		return err
+	}
+	if r.none != "" {
+		w.warn("tensor %q cannot be shown: %s", w.path, r.none)
+	}
+	if r.note != "" {
+		w.warn("tensor %q %s", w.path, r.note)
+	}
+	w.enter(o, r.parts, nil)
+	return nil
+}
+
+// storage shows a storage that was saved by itself.
+func (w *walk) storage(p *pickle.Persistent) error {
+	if t, ok := p.ID.(*pickle.Tuple); !ok || len(t.Items) == 0 || text(t.Items[0]) != "storage" {
+		return nil
+	}
+	id, err := parseID(p)
+	if err == nil {
+		n := id.numel
+		if id.view {
+			n = id.count
+		}
+		err = w.tensor(reading{view: &view{storage: p, size: []int64{n}, stride: []int64{1}}})
+	}
+	return w.report(p.Off, err)
+}
+
+// tensor adds a tensor to the header.
+func (w *walk) tensor(r reading) error {
+	if len(w.h.Tensors) == w.limit {
+		return &flaw{fmt.Sprintf("more tensors than the limit of %d for %d storages", w.limit, w.storages), tensor.ErrUnsafe}
+	}
+	if w.letters += len(w.path); w.letters > maxNames {
+		return &flaw{fmt.Sprintf("the names exceed the limit of %d bytes together", maxNames), tensor.ErrUnsafe}
+	}
+	info, err := w.info(r)
+	if err != nil {
+		return err
+	}
+	info.Name = w.unique(string(w.path))
+	w.h.Tensors = append(w.h.Tensors, info)
+	return nil
+}
+
+// unique numbers a name that is taken: {"a.b": x, "a": {"b": y}} has two tensors a.b.
+func (w *walk) unique(name string) string {
+	n := w.names[name]
+	w.names[name]++
+	if n == 0 {
+		return name
+	}
+	for {
+		n++
+		numbered := name + "~" + strconv.Itoa(n)
+		if w.names[numbered] == 0 {
+			w.names[name], w.names[numbered] = n, 1
+			w.warn("a second tensor has the path %q: it is called %q", name, numbered)
+			return numbered
+		}
+	}
+}
+
+func (w *walk) warn(format string, a ...any) {
+	if len(w.h.Warnings) >= maxWarnings {
+		w.dropped++
+		return
+	}
+	w.h.Warnings = append(w.h.Warnings, fmt.Sprintf(format, a...))
+}
+
+// report turns what is wrong with a value into a warning where weightfs has no way to show it, else
+// into a fault of the file, with the tensor's name.
+func (w *walk) report(off int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	if none, ok := errors.AsType[*unshowable](err); ok {
+		w.warn("tensor %q cannot be shown: %s", w.path, none.why)
+		return nil
+	}
+	if _, ok := errors.AsType[*tensor.FormatError](err); ok {
+		return err
+	}
+	e := fault(off, nil, "%s", err.Error())
+	e.Err, e.Tensor = errors.Unwrap(err), clip(string(w.path))
+	return e
+}
+
+// An unshowable tensor is well-formed, but weightfs has no way to show it.
+type unshowable struct{ why string }
+
+// Error is the reason.
+func (u *unshowable) Error() string { return u.why }
+
+// info finds the elements of a view in the file.
+func (w *walk) info(r reading) (tensor.Info, error) {
+	id, err := parseID(r.view.storage)
+	if err != nil {
+		return tensor.Info{}, err
+	}
+	st, err := w.find(id)
+	if err != nil {
+		return tensor.Info{}, err
+	}
+	info, err := r.view.place(id, st)
+	info.Extra = slices.Concat(info.Extra, r.extra)
+	return info, err
+}
