@@ -52,6 +52,7 @@ type IncompleteError struct {
 	Index      string // that names them; empty where the file names do
 	Total      int    // files that there should be
 	Missing    []Absent
+	Partial    bool     // whether Options.Partial would take the rest
 	Unfinished []string // downloads below the directory or its cache that were not finished
 }
 
@@ -73,7 +74,7 @@ func (e *IncompleteError) Error() string {
 	if len(e.Unfinished) > 0 {
 		fmt.Fprintf(&b, "; unfinished downloads: %s", enumerate(e.Unfinished, 3))
 	}
-	if len(e.Missing) < e.Total {
+	if e.Partial {
 		b.WriteString(" (--partial shows the rest)")
 	}
 	return b.String()

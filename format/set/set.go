@@ -214,8 +214,9 @@ func (s *Set) check(opt Options) error {
 	if len(absent) == 0 {
 		return nil
 	}
-	fault := &IncompleteError{Dir: s.Dir, Index: s.Index, Total: len(s.Files), Missing: absent, Unfinished: unfinished(s.Dir)}
-	if !opt.Partial || len(there) == 0 {
+	fault := &IncompleteError{Dir: s.Dir, Index: s.Index, Total: len(s.Files), Missing: absent,
+		Partial: len(there) > 0, Unfinished: unfinished(s.Dir)}
+	if !opt.Partial || !fault.Partial {
 		return fault
 	}
 	s.Files = there
