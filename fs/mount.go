@@ -1,0 +1,105 @@
+//go:build linux
+
+package fs
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"weightfs/format"
+)
+
+// fsType is what the mount table calls a mount of ours.
+const fsType = "fuse.weightfs"
+
+// Options say how a tree is mounted. The zero value is a mount for its owner alone.
+type Options struct {
+	FsName     string  // the source, as `df` and `findmnt` show it
+	Size       int64   // bytes that `df` shows
+	AllowOther bool    // let other users in, as far as the permissions allow
+	UID, GID   *uint32 // owner of everything, instead of the nodes' own
+	Umask      *uint32 // permissions missing from everything, instead of the nodes' own
+	ReadAhead  int     // bytes that the kernel reads ahead where we may say so; 0 is 2 MiB
+	XAttr      bool    // show extended attributes
+	Debug      bool    // log every request
+	Logger     *slog.Logger
+	Observer   Observer // may be nil
+}
+
+// What exists never changes its name, its attributes or its bytes, so the kernel keeps them. Expired
+// attributes would cost a GETATTR for each cached read(2).
+var forever = 365 * 24 * time.Hour
+
+const (
+	// maxRequest is the largest READ that a kernel sends unless its administrator raised a sysctl.
+	maxRequest = 1 << 20
+	// defaultReadAhead reads as fast in sequence as 16 MiB, which made a random touch of a map
+	// wait ten times longer.
+	defaultReadAhead = 2 << 20
+)
+
+// Mount shows root at dir, an existing directory or the /dev/fd/N of a mount that was made for us,
+// and returns when it can be read. On an error nothing is left mounted.
+func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.ReadAhead == 0 {
+		opt.ReadAhead = defaultReadAhead
+	}
+	conn, err := attach(dir, opt)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{connection: conn, log: opt.Logger, done: make(chan struct{})}
+	t := &tree{Options: opt}
+	s.fuse, err = fuse.NewServer(t.bridge(root), conn.device(), t.mountOptions())
+	if err != nil {
+		conn.detach() // go-fuse has closed the device: the mount is dead
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	go s.serve()
+	if err := s.ready(); err != nil {
+		s.Stop(0)
+		return nil, err
+	}
+	s.readAhead(opt.ReadAhead)
+	return s, nil
+}
+
+func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
+	st := root.Stat()
+	return fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
+		EntryTimeout:    &forever,
+		AttrTimeout:     &forever,
+		NegativeTimeout: &forever,
+		NullPermissions: true, // mode 0 is 0, not 0644
+		RootStableAttr:  &fusefs.StableAttr{Ino: st.Ino, Gen: st.Gen},
+	})
+}
+
+func (t *tree) mountOptions() *fuse.MountOptions {
+	return &fuse.MountOptions{
+		MaxWrite:                 maxRequest, // of a READ as well
+		MaxBackground:            64,
+		MaxInflightRequestBytes:  64 << 20,
+		DisableSplice:            true, // replies are vectors
+		DisableXAttrs:            !t.XAttr,
+		ExplicitDataCacheControl: true,
+		EnableSymlinkCaching:     true,
+		Debug:                    t.Debug,
+		// Of go-fuse's messages most tell of readers that were interrupted.
+		Logger:       slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug),
+		PanicHandler: t.panicked,
+	}
+}
+
+func (t *tree) panicked(v any) fuse.Status {
+	t.Logger.Error("internal error", "panic", v, "stack", string(debug.Stack()))
+	return fuse.EIO
+}
