@@ -1,0 +1,69 @@
+package detect
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"weightfs/format/tensor"
+)
+
+// zip tells torch's archives and NumPy's from others. The first record does in nearly all files, and
+// where the directory at the end is missing nothing else can.
+func (f *file) zip() (Kind, error) {
+	first := f.firstRecord()
+	if kind := kindOf(first); kind != 0 {
+		return kind, nil
+	}
+	z, err := zip.NewReader(f.r, f.size)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return 0, &tensor.FormatError{Off: f.size, Err: tensor.ErrTruncated, Hint: fetchIt,
+			Msg: fmt.Sprintf("truncated: the zip archive of %d bytes has no sound central directory at its end", f.size)}
+	}
+	if len(z.File) == 0 {
+		return NPZ, nil // np.savez of nothing
+	}
+	names := make(map[string]bool, len(z.File))
+	var kind Kind
+	for _, m := range z.File {
+		names[m.Name] = true
+		if k := kindOf(m.Name); kind == 0 || k == TorchZip {
+			kind = k
+		}
+	}
+	if names["model.weights.h5"] || names["config.json"] && names["metadata.json"] {
+		return 0, known{what: "a Keras archive (.keras, HDF5 inside a zip)", hint: resave}.fault()
+	}
+	if kind != 0 {
+		return kind, nil
+	}
+	return 0, known{what: "a zip archive of neither PyTorch nor NumPy, which begins with " + excerpt(z.File[0].Name), hint: unpackIt}.fault()
+}
+
+// kindOf is the kind of an archive that has a record of that name, 0 where the name does not tell.
+// Whether torch.save, TorchScript or torch.export wrote it is the parser's to say.
+func kindOf(name string) Kind {
+	switch base := strings.ToLower(path.Base(name)); {
+	case base == "data.pkl", base == "constants.pkl", base == "archive_format", base == "serialized_exported_program.json":
+		return TorchZip
+	case strings.HasSuffix(name, ".npy"):
+		return NPZ
+	}
+	return 0
+}
+
+// firstRecord is the name in the local header at the beginning.
+func (f *file) firstRecord() string {
+	const fixed = 30
+	if len(f.head) < fixed || !f.has("PK\x03\x04") {
+		return ""
+	}
+	end := fixed + int(binary.LittleEndian.Uint16(f.head[26:]))
+	if end > len(f.head) {
+		return ""
+	}
+	return string(f.head[fixed:end])
+}
