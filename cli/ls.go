@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weightfs/format"
+	"weightfs/format/names"
 )
 
 func (a *app) ls() *cobra.Command {
@@ -49,16 +50,16 @@ func (a *app) runLs(c *format.Checkpoint, args []string, long bool) error {
 // selectTensors gives the tensors that a pattern names, all of them without one, in the order of the
 // tree.
 func selectTensors(c *format.Checkpoint, args []string) ([]int, error) {
-	p := pattern{}
+	var p names.Pattern
 	if len(args) > 0 {
 		var err error
-		if p, err = newPattern(args[0]); err != nil {
-			return nil, err
+		if p, err = names.NewPattern(args[0]); err != nil {
+			return nil, usageError("%v", err)
 		}
 	}
 	var list []int
 	for i := range c.InOrder() {
-		if len(args) == 0 || p.matches(c.Tensor(i).Name) {
+		if len(args) == 0 || p.Match(c.Tensor(i).Name) {
 			list = append(list, i)
 		}
 	}

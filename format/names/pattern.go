@@ -1,20 +1,23 @@
-package cli
+// Package names selects tensors by their names, and gives them others.
+package names
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
 
-// A pattern is a shell glob over tensor names, in which `*` matches `.` and `/` as well: nobody knows
+// A Pattern is a shell glob over tensor names, in which `*` matches `.` and `/` as well: nobody knows
 // by heart how many parts a name has.
-type pattern struct {
+type Pattern struct {
 	text  string
 	match *regexp.Regexp // nil: the name itself
 }
 
-func newPattern(text string) (pattern, error) {
+// NewPattern reads a glob; one without `*`, `?` and `[` is a name.
+func NewPattern(text string) (Pattern, error) {
 	if !strings.ContainsAny(text, "*?[") {
-		return pattern{text: text}, nil
+		return Pattern{text: text}, nil
 	}
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
@@ -48,13 +51,16 @@ func newPattern(text string) (pattern, error) {
 	b.WriteString(`\z`)
 	re, err := regexp.Compile(b.String())
 	if err != nil {
-		return pattern{}, usageError("pattern %q: %v", text, err)
+		return Pattern{}, fmt.Errorf("pattern %q: %v", text, err)
 	}
-	return pattern{text, re}, nil
+	return Pattern{text, re}, nil
 }
 
-// matches tells whether a tensor's name fits.
-func (p pattern) matches(name string) bool {
+// String is the pattern as it was written.
+func (p Pattern) String() string { return p.text }
+
+// Match tells whether a tensor's name fits.
+func (p Pattern) Match(name string) bool {
 	if p.match == nil {
 		return p.text == name
 	}
