@@ -133,7 +133,7 @@ const metaArrayMax = 64
 func (a *assembly) appendMeta(b []byte) []byte {
 	b = append(b, `{"__metadata__": {`...)
 	hasFormat := false
-	for _, kv := range a.c.Meta {
+	for _, kv := range a.c.Meta() {
 		text, ok := metaText(kv.Value)
 		if !ok {
 			continue

@@ -19,12 +19,15 @@ type Checkpoint struct {
 	Name     string // what a person calls it
 	Format   string // of its shards; `mixed` when they differ
 	Shards   []*Shard
-	Meta     tensor.Object // the shards' metadata merged: of one key the first stands
-	Warnings []string      // what was left out or tolerated, each a sentence
+	Warnings []string // what was left out or tolerated, each a sentence
+
+	Took      time.Duration // of opening: detect, parse, tree
+	FromIndex bool          // it was not parsed: an index of an earlier time was there
 
 	opt       Options
-	dir       string // of its files
-	stem      string // of assembled/STEM.safetensors
+	started   time.Time // of opening
+	dir       string    // of its files
+	stem      string    // of assembled/STEM.safetensors
 	side      []sideFile
 	own       []string // paths of the checkpoint's own files, for files/
 	dataStart []int64  // of each shard: what data_offsets are relative to, 0 for none
@@ -32,6 +35,7 @@ type Checkpoint struct {
 	unpacker  *elements.Unpacker
 	spanning  Stat   // what shows of nodes that span shards
 	stats     []Stat // of nodes of one shard, by its number
+	meta      func() tensor.Object
 	metadata  func() []byte
 	tensors   func() *rendering // tensors.json
 	byName    func() *flatNames
@@ -75,7 +79,7 @@ func (c *Checkpoint) Elements(i int) (Content, error) {
 func (c *Checkpoint) elements(i uint32) (Segment, error) {
 	r := &c.index.Records[i]
 	shard := c.Shards[r.File]
-	if r.Layout == 0 {
+	if c.index.Plain(i) {
 		return Range(shard, r.Off, r.Bytes), nil
 	}
 	info := c.index.Info(i)
@@ -85,6 +89,10 @@ func (c *Checkpoint) elements(i uint32) (Segment, error) {
 	}
 	return Produced(reader, r.Bytes), nil
 }
+
+// Meta is the containers' own key/value metadata, merged: of one key the value of the first shard
+// stands.
+func (c *Checkpoint) Meta() tensor.Object { return c.meta() }
 
 // TotalBytes is the size of all tensors as raw/ shows them.
 func (c *Checkpoint) TotalBytes() uint64 { return c.total().bytes }
@@ -144,12 +152,12 @@ func (c *Checkpoint) prepare() {
 		c.spanning.ModTime = time.Unix(0, 0)
 	}
 	c.total = sync.OnceValue(c.sum)
+	c.meta = sync.OnceValue(c.meta)
 	c.metadata = sync.OnceValue(c.renderMetadata)
 	c.tensors = sync.OnceValue(func() *rendering {
 		return c.tensorsJSON(c.Len(), func(i int) uint32 { return uint32(i) })
 	})
 	c.byName = sync.OnceValue(c.flatNames)
-	c.markViews()
 }
 
 func shardStat(s *Shard) Stat {

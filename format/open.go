@@ -1,16 +1,19 @@
 package format
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"weightfs/format/elements"
 	"weightfs/format/index"
+	"weightfs/format/names"
 	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
@@ -22,9 +25,14 @@ type Options struct {
 	AsF32   bool     // assembled files hold float32 where safetensors lacks the type
 	Views   []string // which views there are; nil for all
 
+	Include []names.Pattern // tensors to show, by the names that they have in the files; none for all
+	Exclude []names.Pattern // tensors to leave out
+	Map     *names.Rules    // other names for them
+
 	InoBase uint64 // added to every inode number: one checkpoint of many
 	Gen     uint64 // of every node: the n-th state of a checkpoint of many
 
+	IndexDir    string // where indexes are kept; empty for nowhere
 	UnpackDir   string // where deflated tensors are unpacked; empty for os.TempDir
 	UnpackLimit int64  // bytes of them at most; 0 for UnpackLimit's default
 }
@@ -39,6 +47,19 @@ const openJobs = 8
 // Open finds the shards of the checkpoint at a path, parses them side by side, and makes the tree.
 // Faults of a container are *tensor.FormatError; missing shards *set.IncompleteError.
 func Open(path string, opt Options) (*Checkpoint, error) {
+	start := time.Now()
+	c, err := recall(path, opt)
+	if err != nil {
+		c, err = open(path, opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.started, c.Took = start, time.Since(start)
+	return c, nil
+}
+
+func open(path string, opt Options) (*Checkpoint, error) {
 	s, err := set.Find(path, set.Options{Partial: opt.Partial})
 	if err != nil {
 		return nil, err
@@ -63,6 +84,7 @@ type opening struct {
 	set     *set.Set
 	headers []*tensor.Header
 	sources []index.Source
+	meta    tensor.Object // the shards' metadata merged
 }
 
 func (o *opening) run() error {
@@ -83,12 +105,17 @@ func (o *opening) run() error {
 	if err != nil {
 		return o.duplicate(err)
 	}
-	o.c.index = x
+	c := o.c
+	c.index = x
 	o.c.dataStart = append(o.c.dataStart, make([]int64, len(o.c.Shards)-len(o.headers))...)
-	o.checkWeights()
+	if !c.opt.chooses() {
+		o.checkWeights()
+	}
 	o.others()
-	o.c.unpacker = elements.NewUnpacker(o.unpackDir(), o.unpackLimit())
+	o.c.unpacker = elements.NewUnpacker(o.c.opt.unpackDir(), o.c.opt.unpackLimit())
+	o.c.meta = func() tensor.Object { return o.meta }
 	o.c.prepare()
+	o.c.markViews()
 	return nil
 }
 
@@ -174,6 +201,7 @@ func (o *opening) take(i int, h *tensor.Header) error {
 	if err != nil {
 		return inFile(err, s.Path)
 	}
+	c.opt.choose(h)
 	o.sources = append(o.sources, index.Source{Header: h, Shard: uint32(i), Files: files})
 	c.dataStart[i] = h.DataStart
 	return nil
@@ -185,9 +213,9 @@ func (o *opening) mergeMeta(s *Shard, meta tensor.Object) {
 		if strings.HasPrefix(kv.Key, "split.") && len(o.set.Files) > 1 {
 			continue // GGUF's numbering of the parts, which are one here
 		}
-		old := o.c.Meta.Get(kv.Key)
+		old := o.meta.Get(kv.Key)
 		if old == nil {
-			o.c.Meta = append(o.c.Meta, kv)
+			o.meta = append(o.meta, kv)
 			continue
 		}
 		if string(tensor.AppendJSON(nil, old)) != string(tensor.AppendJSON(nil, kv.Value)) {
@@ -252,16 +280,6 @@ func (o *opening) others() {
 	c.dir = o.set.Dir
 }
 
-func (o *opening) unpackDir() string {
-	if o.c.opt.UnpackDir != "" {
-		return o.c.opt.UnpackDir
-	}
-	return os.TempDir()
-}
+func (o Options) unpackDir() string { return cmp.Or(o.UnpackDir, os.TempDir()) }
 
-func (o *opening) unpackLimit() int64 {
-	if o.c.opt.UnpackLimit > 0 {
-		return o.c.opt.UnpackLimit
-	}
-	return unpackLimit
-}
+func (o Options) unpackLimit() int64 { return cmp.Or(o.UnpackLimit, unpackLimit) }

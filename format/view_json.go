@@ -22,9 +22,9 @@ func (c *Checkpoint) describe(t uint32) []byte {
 	info := c.index.Info(t)
 	b := c.appendTensor(make([]byte, 0, 512), t)
 	b = b[:len(b)-1] // the closing brace
-	if start := c.dataStart[r.File]; start > 0 && r.Layout == 0 {
+	if start := c.dataStart[r.File]; start > 0 && c.index.Plain(t) {
 		b = append(b, `, "data_offsets": `...)
-		b = tensor.AppendJSON(b, []int64{r.Off - start, r.Off - start + r.Len})
+		b = tensor.AppendJSON(b, []int64{r.Off - start, r.Off - start + r.Bytes})
 	}
 	b = append(b, `, "format": `...)
 	b = tensor.AppendString(b, c.Shards[r.File].Format)
@@ -67,7 +67,7 @@ func (c *Checkpoint) appendTensor(b []byte, t uint32) []byte {
 	b = tensor.AppendJSON(b, r.Bytes)
 	b = append(b, `, "file": `...)
 	b = tensor.AppendString(b, c.Shards[r.File].Name)
-	if r.Layout == 0 {
+	if c.index.Plain(t) {
 		b = append(b, `, "offset": `...)
 		b = tensor.AppendJSON(b, r.Off)
 	} else {
@@ -149,7 +149,7 @@ func (c *Checkpoint) appendTail(b []byte) []byte {
 
 func (c *Checkpoint) renderMetadata() []byte {
 	b := []byte("{")
-	for i, kv := range c.Meta {
+	for i, kv := range c.Meta() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -158,7 +158,7 @@ func (c *Checkpoint) renderMetadata() []byte {
 		b = append(b, ": "...)
 		b = tensor.AppendJSON(b, kv.Value)
 	}
-	if len(c.Meta) > 0 {
+	if len(c.Meta()) > 0 {
 		b = append(b, '\n')
 	}
 	return append(b, "}\n"...)

@@ -89,7 +89,7 @@ func (d *sliceDir) At(i int) Dirent {
 }
 
 func (d *sliceDir) ino(i int) uint64 {
-	return d.c.ino(inoRows + uint64(d.c.index.Records[d.tensor].RowStart) + uint64(i))
+	return d.c.ino(inoRows + uint64(d.c.index.RowStart(d.tensor)) + uint64(i))
 }
 
 func (d *sliceDir) Lookup(name string) (Node, error) {

@@ -39,6 +39,8 @@ type builder struct {
 	x    Index
 	text strings.Builder
 
+	shapes map[shapeKey]uint32
+
 	dirs  map[dirKey]int32
 	list  []buildDir
 	leafs []buildLeaf
@@ -71,10 +73,9 @@ func newBuilder(sources []Source) *builder {
 			text += len(s.Header.Tensors[i].Name)
 		}
 	}
-	b := &builder{dirs: map[dirKey]int32{}, list: []buildDir{{parent: -1}}}
+	b := &builder{shapes: map[shapeKey]uint32{}, dirs: map[dirKey]int32{}, list: []buildDir{{parent: -1}}}
 	b.x.Records = make([]Record, 0, n)
 	b.leafs = make([]buildLeaf, 0, n)
-	b.x.dims = make([]uint64, 0, 2*n)
 	b.text.Grow(text + text/8)
 	return b
 }
@@ -88,18 +89,20 @@ func (b *builder) add(t *tensor.Info, s Source) error {
 		}
 	}
 	r := Record{
-		Off: t.Extent.Off, Len: t.Extent.Len, Bytes: t.Bytes, File: shard,
-		DType: uint8(t.DType), Rank: uint32(len(t.Shape)), Dims: uint32(len(b.x.dims)),
+		Off: t.Extent.Off, Bytes: t.Bytes, File: shard, DType: uint8(t.DType),
+		Rank: uint16(len(t.Shape)), Dims: b.shape(t.Shape), Name: b.put(t.Name),
 	}
-	b.x.dims = append(b.x.dims, t.Shape...)
 	if t.Layout != nil {
+		a := b.x.own(&r)
 		b.x.layouts = append(b.x.layouts, b.layout(t.Layout))
-		r.Layout = uint32(len(b.x.layouts))
+		a.Len, a.Layout = t.Extent.Len, uint32(len(b.x.layouts))
 	}
-	r.Name = b.put(t.Name)
 	if len(t.Extra) > 0 {
 		members := tensor.AppendJSON(nil, t.Extra)
-		r.Extra = b.put(string(members[1 : len(members)-1]))
+		b.x.own(&r).Extra = b.put(string(members[1 : len(members)-1]))
+	}
+	if len(t.Shape) > math.MaxUint16 {
+		return fmt.Errorf("tensor %q has %d dimensions: %w", t.Name, len(t.Shape), tensor.ErrTooLarge)
 	}
 	if b.text.Len() > math.MaxUint32/2 || len(b.x.dims) > math.MaxUint32/2 {
 		return fmt.Errorf("the names of %d tensors exceed 2 GiB: %w", len(b.x.Records), tensor.ErrTooLarge)
@@ -107,6 +110,33 @@ func (b *builder) add(t *tensor.Info, s Source) error {
 	b.x.Records = append(b.x.Records, r)
 	b.place(t.Name)
 	return nil
+}
+
+// shape keeps a shape once: the tensors of a model have few different ones.
+func (b *builder) shape(shape []uint64) uint32 {
+	if n := len(b.x.Records); n > 0 {
+		if last := b.x.Shape(uint32(n - 1)); slices.Equal(last, shape) {
+			return b.x.Records[n-1].Dims
+		}
+	}
+	k := shapeKey{n: len(shape)}
+	if copy(k.dims[:], shape); len(shape) <= len(k.dims) {
+		if at, ok := b.shapes[k]; ok {
+			return at
+		}
+	}
+	at := uint32(len(b.x.dims))
+	b.x.dims = append(b.x.dims, shape...)
+	if len(shape) <= len(k.dims) {
+		b.shapes[k] = at
+	}
+	return at
+}
+
+// shapeKey is a shape of up to four dimensions; others are rare and kept as often as they come.
+type shapeKey struct {
+	n    int
+	dims [4]uint64
 }
 
 func (b *builder) put(s string) Text {

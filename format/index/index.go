@@ -14,20 +14,27 @@ import (
 // Text is a range of the index's text.
 type Text struct{ Off, Len uint32 }
 
-// A Record is one tensor.
+// A Record is one tensor. What few tensors have stands aside.
 type Record struct {
-	Off, Len int64 // the extent in its file
-	Bytes    int64 // of the elements in raw/
-	RowStart int64 // how many slices of dimension 0 the tensors before it have, of those in rows/
-	Name     Text
+	Off   int64 // of its extent
+	Bytes int64 // of the elements in raw/
+	Name  Text
+	Dims  uint32 // first of its dimensions
+	Node  uint32 // its leaf in the tree
+	File  uint32 // number of the shard that holds its bytes
+	aside uint32 // 1 + where what only some tensors have stands, 0 for none
+	Rank  uint16
+	DType uint8
+	_     [5]uint8
+}
+
+// aside is what only some tensors have.
+type aside struct {
+	Len      int64  // of the extent, where there is a layout
+	RowStart int64  // slices of dimension 0 of the tensors before it, of those in rows/
 	Extra    Text   // more members of its json/ object, rendered
-	Dims     uint32 // first of its dimensions
 	Layout   uint32 // 1 + its layout, 0 for none
-	Node     uint32 // its leaf in the tree
-	File     uint32 // index of the shard that holds its bytes
-	Rank     uint32
-	DType    uint8
-	_        [3]uint8
+	_        [4]uint8
 }
 
 // A Node is a directory or a leaf of the tree. The children of a directory stand side by side in
@@ -64,9 +71,20 @@ const (
 type Index struct {
 	Records []Record
 	Nodes   []Node
+	asides  []aside
 	layouts []layout
 	dims    []uint64
 	text    string
+}
+
+// none is what a tensor without an aside has.
+var none aside
+
+func (x *Index) aside(r *Record) *aside {
+	if r.aside == 0 {
+		return &none
+	}
+	return &x.asides[r.aside-1]
 }
 
 // String is the text of a range.
@@ -78,26 +96,34 @@ func (x *Index) Name(tensor uint32) string { return x.String(x.Records[tensor].N
 // Shape is a tensor's shape; the caller must not change it.
 func (x *Index) Shape(i uint32) []uint64 {
 	r := &x.Records[i]
-	return x.dims[r.Dims : r.Dims+r.Rank : r.Dims+r.Rank]
+	end := r.Dims + uint32(r.Rank)
+	return x.dims[r.Dims:end:end]
 }
 
 // Extra is what else json/ tells of a tensor: rendered members, without braces.
-func (x *Index) Extra(i uint32) string { return x.String(x.Records[i].Extra) }
+func (x *Index) Extra(i uint32) string { return x.String(x.aside(&x.Records[i]).Extra) }
+
+// Plain tells that a tensor's elements are one range of its file.
+func (x *Index) Plain(i uint32) bool { return x.aside(&x.Records[i]).Layout == 0 }
+
+// RowStart is how many slices of dimension 0 the tensors of rows/ before this one have.
+func (x *Index) RowStart(i uint32) int64 { return x.aside(&x.Records[i]).RowStart }
 
 // Info is a tensor as its parser described it, but for Extra.
 func (x *Index) Info(i uint32) tensor.Info {
 	r := &x.Records[i]
-	return tensor.Info{
+	info := tensor.Info{
 		Name: x.Name(i), DType: tensor.DType(r.DType), Shape: x.Shape(i), Bytes: r.Bytes,
-		Extent: tensor.Extent{Off: r.Off, Len: r.Len}, Layout: x.layout(r),
+		Extent: tensor.Extent{Off: r.Off, Len: r.Bytes},
 	}
+	if a := x.aside(r); a.Layout != 0 {
+		info.Extent.Len = a.Len
+		info.Layout = x.layout(r, &x.layouts[a.Layout-1])
+	}
+	return info
 }
 
-func (x *Index) layout(r *Record) *tensor.Layout {
-	if r.Layout == 0 {
-		return nil
-	}
-	l := &x.layouts[r.Layout-1]
+func (x *Index) layout(r *Record, l *layout) *tensor.Layout {
 	out := &tensor.Layout{
 		Pack: tensor.Pack(l.Pack), Unpacked: l.Unpacked, Skip: l.Skip,
 		Swap: l.Bits&bitSwap != 0, Neg: l.Bits&bitNeg != 0, Conj: l.Bits&bitConj != 0,
@@ -186,8 +212,8 @@ func (x *Index) MarkViews(rows Flags, flags func(tensor uint32) Flags) {
 	var next int64
 	for i := range x.Records {
 		f := flags(uint32(i))
-		x.Records[i].RowStart = next
 		if f&rows != 0 {
+			x.own(&x.Records[i]).RowStart = next
 			next += int64(x.Shape(uint32(i))[0])
 		}
 		x.Nodes[x.Records[i].Node].Flags = f
@@ -195,6 +221,15 @@ func (x *Index) MarkViews(rows Flags, flags func(tensor uint32) Flags) {
 	for i := len(x.Nodes) - 1; i > 0; i-- {
 		x.Nodes[x.Nodes[i].Parent].Flags |= x.Nodes[i].Flags
 	}
+}
+
+// own is a record's aside for writing.
+func (x *Index) own(r *Record) *aside {
+	if r.aside == 0 {
+		x.asides = append(x.asides, aside{})
+		r.aside = uint32(len(x.asides))
+	}
+	return &x.asides[r.aside-1]
 }
 
 // A DuplicateError: two shards hold a tensor of one name.

@@ -1,0 +1,45 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weightfs/format/names"
+	"weightfs/format/tensor"
+)
+
+// chooses tells whether the tensors that are shown are others than those in the files.
+func (o *Options) chooses() bool {
+	return len(o.Include) > 0 || len(o.Exclude) > 0 || o.Map != nil
+}
+
+// choose leaves out of a header what is not wanted, and gives the rest their other names.
+func (o *Options) choose(h *tensor.Header) {
+	if !o.chooses() {
+		return
+	}
+	h.Tensors = slices.DeleteFunc(h.Tensors, func(t tensor.Info) bool {
+		return len(o.Include) > 0 && !matchesAny(o.Include, t.Name) || matchesAny(o.Exclude, t.Name)
+	})
+	for i := range h.Tensors {
+		h.Tensors[i].Name = o.Map.Apply(h.Tensors[i].Name)
+	}
+}
+
+func matchesAny(patterns []names.Pattern, name string) bool {
+	return slices.ContainsFunc(patterns, func(p names.Pattern) bool { return p.Match(name) })
+}
+
+// choice is what of the options decides which tensors an index holds.
+func (o *Options) choice() string {
+	var b strings.Builder
+	for _, list := range [][]names.Pattern{o.Include, o.Exclude} {
+		for _, p := range list {
+			fmt.Fprintf(&b, "%q ", p)
+		}
+		b.WriteByte(0)
+	}
+	b.WriteString(o.Map.Text())
+	return b.String()
+}
