@@ -13,30 +13,54 @@ import (
 // the scratch buffer is still in the cache when it is copied.
 const chunk = 16 << 10
 
-// A reader shows float32 elements that are made on read, as little-endian bytes.
+// A decoder makes len(dst) elements from element first on.
+type decoder func(s *scratch, dst []float32, first int64) error
+
+// A reader shows float32 elements that are made on read, as little-endian bytes. They are made in
+// whole units, and at most chunk at once.
 type reader struct {
-	elems int64
-	unit  int64 // elements that are only made together; divides chunk
-	// decode makes len(dst) elements from element first on; both are multiples of unit, and dst
-	// is at most chunk long.
-	decode func(s *scratch, dst []float32, first int64) error
+	elems  int64
+	unit   int64 // divides elems and chunk
+	decode decoder
 }
 
 // scratch is the memory of one read. Reads run at once, so each takes its own from the pool.
 type scratch struct {
-	out [chunk]float32
-	in  []byte
-	aux []float32 // scales of a scheme
+	out    [chunk]float32
+	raw    [3][]byte // the last is what floats decodes from
+	values [3][]float32
 }
 
 var pool = sync.Pool{New: func() any { return new(scratch) }}
 
-// bytes is a buffer for n stored bytes.
-func (s *scratch) bytes(n int64) []byte {
-	if int64(cap(s.in)) < n {
-		s.in = make([]byte, n)
+// read fills buffer i with n bytes of src.
+func (s *scratch) read(i int, src io.ReaderAt, off, n int64) ([]byte, error) {
+	if int64(cap(s.raw[i])) < n {
+		s.raw[i] = make([]byte, n)
 	}
-	return s.in[:n]
+	p := s.raw[i][:n]
+	return p, readFull(src, p, off)
+}
+
+// floats fills buffer i with n elements of a supported type from element first of src on; both are
+// whole blocks.
+func (s *scratch) floats(i int, d tensor.DType, src io.ReaderAt, first, n int64) ([]float32, error) {
+	elems, size := d.Block()
+	raw, err := s.read(len(s.raw)-1, src, first/elems*size, n/elems*size)
+	if err != nil {
+		return nil, err
+	}
+	v := s.buffer(i, n)
+	Floats(d, v, raw)
+	return v, nil
+}
+
+// buffer is buffer i for n floats.
+func (s *scratch) buffer(i int, n int64) []float32 {
+	if int64(cap(s.values[i])) < n {
+		s.values[i] = make([]float32, n)
+	}
+	return s.values[i][:n]
 }
 
 // Reader shows a tensor of elems elements, which are whole blocks of a supported type, as the bytes
@@ -49,8 +73,8 @@ func Reader(d tensor.DType, elems int64, src io.ReaderAt) io.ReaderAt {
 		if b := bytesOf(dst); d == tensor.F32 && b != nil {
 			return readFull(src, b, 4*first)
 		}
-		in := s.bytes(int64(len(dst)) / unit * size)
-		if err := readFull(src, in, first/unit*size); err != nil {
+		in, err := s.read(0, src, first/unit*size, int64(len(dst))/unit*size)
+		if err != nil {
 			return err
 		}
 		Floats(d, dst, in)
