@@ -33,6 +33,7 @@ const (
 	toGGUF    = "llama.cpp's convert_llama_ggml_to_gguf.py makes a GGUF file of it"
 	resave    = "load it with the library that wrote it and save it as safetensors"
 	fetchIt   = "download the file again"
+	fromDCP   = "python -m torch.distributed.checkpoint.format_utils dcp_to_torch DIR FILE makes one file of its directory"
 	saveState = "load it in PyTorch and save its state_dict()"
 )
 

@@ -14,8 +14,11 @@ import (
 // zip tells torch's archives and NumPy's from others. The first record does in nearly all files, and
 // where the directory at the end is missing nothing else can.
 func (f *file) zip() (Kind, error) {
-	first := f.firstRecord()
-	if kind := kindOf(first); kind != 0 {
+	kind := kindOf(f.firstRecord())
+	if kind == TorchZip && f.severalArchives() {
+		return 0, known{what: "several PyTorch archives in one file, as a .distcp of a distributed checkpoint (DCP) is", hint: fromDCP}.fault()
+	}
+	if kind != 0 {
 		return kind, nil
 	}
 	z, err := zip.NewReader(f.r, f.size)
@@ -27,7 +30,6 @@ func (f *file) zip() (Kind, error) {
 		return NPZ, nil // np.savez of nothing
 	}
 	names := make(map[string]bool, len(z.File))
-	var kind Kind
 	for _, m := range z.File {
 		names[m.Name] = true
 		if k := kindOf(m.Name); kind == 0 || k == TorchZip {
@@ -66,4 +68,15 @@ func (f *file) firstRecord() string {
 		return ""
 	}
 	return string(f.head[fixed:end])
+}
+
+// severalArchives compares where the directory at the end says it lies with where it does.
+func (f *file) severalArchives() bool {
+	const endRecord, zip64Records, unknown = 22, 56 + 20, 1<<32 - 1
+	b, err := f.read(f.size-endRecord, endRecord)
+	if f.size < endRecord || err != nil || string(b[:4]) != "PK\x05\x06" {
+		return false
+	}
+	length, off := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])
+	return off != unknown && int64(off)+int64(length)+zip64Records < f.size-endRecord
 }
