@@ -18,22 +18,27 @@ var ErrNone = errors.New("no checkpoint here")
 type NoneError struct {
 	Dir   string
 	Names []string // what is there, directories with a slash
-	Known string   // what the directory is when it is of a known kind that is not read
+	Known error    // what the directory is when it is of a kind that is not read; else nil
 }
 
 // Error names what is there instead.
 func (e *NoneError) Error() string {
 	switch {
-	case e.Known != "":
-		return fmt.Sprintf("%s: no checkpoint here: %s", e.Dir, e.Known)
+	case e.Known != nil:
+		return fmt.Sprintf("%s: %v", e.Dir, e.Known)
 	case len(e.Names) == 0:
 		return fmt.Sprintf("%s: no checkpoint here: the directory is empty", e.Dir)
 	}
 	return fmt.Sprintf("%s: no checkpoint here, only %s", e.Dir, enumerate(e.Names, 8))
 }
 
-// Unwrap gives ErrNone.
-func (e *NoneError) Unwrap() error { return ErrNone }
+// Unwrap gives ErrNone, and what is known.
+func (e *NoneError) Unwrap() []error {
+	if e.Known == nil {
+		return []error{ErrNone}
+	}
+	return []error{ErrNone, e.Known}
+}
 
 // A SeveralError is a directory of more than one checkpoint.
 type SeveralError struct {

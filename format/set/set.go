@@ -36,7 +36,10 @@ type Set struct {
 type Weight struct{ Tensor, File string }
 
 // Path is where a file of the set lies.
-func (s *Set) Path(name string) string { return filepath.Join(s.Dir, filepath.FromSlash(name)) }
+func (s *Set) Path(name string) string {
+	path := filepath.Join(s.Dir, filepath.FromSlash(name))
+	return followText(snapshotRepo(filepath.Dir(path)), path)
+}
 
 // Find lists the files of the checkpoint at path: a file, one part of a numbered set, an index, or a
 // directory. Its errors are an *IncompleteError, a *SeveralError, a *NoneError, a
@@ -73,11 +76,8 @@ func findDir(dir string, opt Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.several:
-		return nil, &SeveralError{Dir: dir, Names: s.Candidates}
-	case s.Choice == "":
-		return nil, &NoneError{Dir: dir, Names: s.names()}
+	if s.Choice == "" {
+		return nil, s.fault()
 	}
 	set := &Set{Dir: dir, Name: dirName(dir)}
 	switch {
@@ -97,6 +97,19 @@ func findDir(dir string, opt Options) (*Set, error) {
 	set.warnStray(s)
 	set.addSide(s)
 	return set, nil
+}
+
+// fault says why there is no one checkpoint in the directory.
+func (s *Survey) fault() error {
+	known := s.known()
+	if known != nil || !s.several {
+		return &NoneError{Dir: s.Dir, Names: s.names(), Known: known}
+	}
+	names := s.Candidates
+	if s.Pipeline {
+		names = append(slices.Clone(names), s.Dirs...)
+	}
+	return &SeveralError{Dir: s.Dir, Names: names}
 }
 
 // findFile is for a file that the user named: an index, a part of a set, or a checkpoint by itself.
@@ -159,7 +172,7 @@ func (s *Set) followIndex(look *Survey, name string, numbered bool) error {
 }
 
 func (s *Set) readIndex(name string) error {
-	weights, err := readIndex(filepath.Join(s.Dir, name))
+	weights, err := readIndex(s.Path(name))
 	if err != nil {
 		return err
 	}

@@ -159,6 +159,8 @@ func TestFindRefuses(t *testing.T) {
 		"pipeline":               {[]string{"model_index.json={}", "all.safetensors", "unet/d.safetensors", "vae/v.safetensors", "tokenizer/t.json"}, "", &several, nil, []string{"all.safetensors, unet, vae (name"}},
 		"empty directory":        {nil, "", &none, ErrNone, []string{"empty"}},
 		"something else":         {[]string{"a.txt", "d/"}, "", &none, ErrNone, []string{"a.txt", "d/"}},
+		"DCP":                    {[]string{".metadata", "__0_0.distcp", "a.pt", "b.pt"}, "", &none, tensor.ErrUnsupported, []string{"DCP"}},
+		"Orbax":                  {[]string{"_CHECKPOINT_METADATA", "d/"}, "", &none, ErrNone, []string{"Orbax"}},
 		"only trainer's state":   {[]string{"optimizer.pt"}, "", &none, ErrNone, nil},
 		"no such path":           {nil, "x", nil, os.ErrNotExist, []string{"x"}},
 		"absolute path":          {[]string{idx + "=" + weightMap("/etc/hostname")}, idx, nil, tensor.ErrUnsafe, []string{"/etc/hostname", idx, `tensor "ta"`}},

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxSideSize  = 64 << 20
-	maxSideFiles = 4096
+	maxSideFiles = 1024
 )
 
 // addSide takes the files of the directory that are neither weights nor an index.

@@ -8,17 +8,20 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"weightfs/format/detect"
 )
 
 // A Survey is what a directory's names say of the checkpoints in it.
 type Survey struct {
 	Dir        string
 	Choice     string   // the file or index that Find takes of the directory; empty for none or several
-	Candidates []string // every checkpoint at the directory's own level, each by a name Find takes
+	Candidates []string // every checkpoint that is a file at the directory's own level
 	Dirs       []string // the directories below it
 	Pipeline   bool     // a diffusers pipeline: its directories are the components
 
 	files    []string // all but directories; natural order
+	hidden   []string // whose names begin with a dot: macOS' ._model.safetensors, .git, .cache
 	several  bool
 	numbered *numberedSet // with Choice: the set that it stands for
 }
@@ -38,7 +41,6 @@ func Look(dir string) (*Survey, error) {
 	s.Candidates = s.candidates()
 	if s.Pipeline = s.has("model_index.json") && s.components(); s.Pipeline {
 		s.Choice, s.numbered, s.several = "", nil, true
-		s.Candidates = append(s.Candidates, s.Dirs...)
 	}
 	return s, nil
 }
@@ -63,7 +65,8 @@ func (s *Survey) read() error {
 			}
 		}
 		switch {
-		case strings.HasPrefix(name, "."): // macOS' ._model.safetensors, .git, .cache
+		case strings.HasPrefix(name, "."):
+			s.hidden = append(s.hidden, name)
 		case typ.IsDir():
 			s.Dirs = append(s.Dirs, name)
 		case typ.IsRegular():
@@ -83,7 +86,16 @@ func (s *Survey) names() []string {
 	for _, d := range s.Dirs {
 		all = append(all, d+"/")
 	}
-	return all
+	return append(all, s.hidden...)
+}
+
+// known is the fault of a directory of a kind that is not read. Torch's extensions are in many of
+// those, so that several files of them are no reason to ask for one.
+func (s *Survey) known() error {
+	if s.Pipeline || slices.ContainsFunc(s.Candidates, func(name string) bool { return familyOf(name) != torch }) {
+		return nil
+	}
+	return detect.Directory(s.names())
 }
 
 // weights lists the files of a family that may be a model's.
