@@ -25,7 +25,7 @@ import (
 // A Blob is a file of a store, with the name that its manifest gives it.
 type Blob struct {
 	Path string
-	Name string // a tensor's, or the beginning that the names of a group share; of Side a file name
+	Name string // a tensor's, or the beginning that the names of a group share
 }
 
 // Rename is the model's name of the tensor that a blob calls key. Blobs of image models leave out
@@ -160,7 +160,7 @@ func ollamaPlace(store, path, display string) (Place, error) {
 	for _, l := range m.Layers {
 		kind, name := l.kind()
 		switch kind {
-		case "model", "tensor", "json", "adapter", "projector":
+		case "model", "tensor", "adapter", "projector":
 		default:
 			continue
 		}
@@ -173,8 +173,6 @@ func ollamaPlace(store, path, display string) (Place, error) {
 			models = append(models, blob)
 		case "tensor":
 			p.Blobs = append(p.Blobs, Blob{blob, name})
-		case "json":
-			p.Side = append(p.Side, Blob{blob, name})
 		default:
 			p.Warnings = append(p.Warnings, fmt.Sprintf("left out: the model's %s (%s)", kind, blob))
 		}
@@ -189,7 +187,7 @@ func (p Place) choose(store string, models []string) (Place, error) {
 		for _, extra := range models[1:] {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("left out: another model layer (%s)", extra))
 		}
-		p.Path, p.Blobs, p.Side = models[0], nil, nil
+		p.Path, p.Blobs = models[0], nil
 		return p, missing(store, models[:1])
 	case len(p.Blobs) > 0:
 		paths := make([]string, len(p.Blobs))

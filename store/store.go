@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"weightfs/format/set"
 )
 
 // An Env is what tells where the caches are.
@@ -29,8 +31,25 @@ type Place struct {
 	Path     string   // the file or directory; of Blobs the manifest
 	Display  string   // the source with its revision or tag made plain
 	Blobs    []Blob   // of a model that is stored as a file for each tensor; nil otherwise
-	Side     []Blob   // with Blobs: its config, tokenizer and so on
 	Warnings []string // what of the model is left out
+}
+
+// Find lists the files of the checkpoint at the place.
+func (p Place) Find(opt set.Options) (*set.Set, error) {
+	if p.Blobs == nil {
+		return set.Find(p.Path, opt)
+	}
+	s := &set.Set{Dir: filepath.Dir(p.Blobs[0].Path), Name: p.Display, Stem: "model"}
+	names := make(map[string]Blob, len(p.Blobs))
+	for _, b := range p.Blobs {
+		file := filepath.Base(b.Path)
+		if _, twice := names[file]; !twice {
+			s.Files = append(s.Files, file)
+			names[file] = b
+		}
+	}
+	s.Rename = func(file, tensor string) string { return names[file].Rename(tensor) }
+	return s, nil
 }
 
 // ErrNotFound is under every *NotFoundError.

@@ -259,7 +259,7 @@ func TestResolveOllama(t *testing.T) {
 		"ollama:hf.co/org/name:Q4_K_M": {Path: blob(hexA), Display: "ollama:hf.co/org/name:Q4_K_M"},
 		"ollama:new":                   {Path: blob(hexA), Display: "ollama:new:latest"},
 		"ollama:system":                {Path: filepath.Join(home, "shared/blobs/sha256-"+hexA), Display: "ollama:system:latest"},
-		"ollama:tensors":               {Path: filepath.Join(home, ".ollama/models/manifests/registry.ollama.ai/library/tensors/latest"), Display: "ollama:tensors:latest", Blobs: []Blob{{blob(hexA), "a.w"}}, Side: []Blob{{blob(hexB), ""}}},
+		"ollama:tensors":               {Path: filepath.Join(home, ".ollama/models/manifests/registry.ollama.ai/library/tensors/latest"), Display: "ollama:tensors:latest", Blobs: []Blob{{blob(hexA), "a.w"}}},
 	} {
 		got, err := Resolve(source, environment(home, nil))
 		if err != nil {
@@ -269,6 +269,11 @@ func TestResolveOllama(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", source, diff)
 		}
+	}
+	tensors, _ := Resolve("ollama:tensors", environment(home, nil))
+	s, err := tensors.Find(set.Options{})
+	if err != nil || len(s.Files) != 1 || s.Path(s.Files[0]) != blob(hexA) || s.Rename(s.Files[0], "data") != "a.w" {
+		t.Errorf("%+v, %v", s, err)
 	}
 	elsewhere := environment(home, map[string]string{"OLLAMA_MODELS": filepath.Join(home, "shared")})
 	if _, err := Resolve("ollama:llama", elsewhere); !errors.Is(err, ErrNotFound) {

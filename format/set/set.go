@@ -30,6 +30,10 @@ type Set struct {
 	Weights  []Weight // the index's weight_map in its order; nil without an index
 	Side     []string // small files that belong to the model: its config, tokenizer and so on
 	Warnings []string // what was left out, each a sentence
+
+	// Rename is the checkpoint's name of a tensor that a file of the set calls so; nil where the
+	// files' names are the names.
+	Rename func(file, tensor string) string
 }
 
 // A Weight is one entry of an index: the file that is said to hold a tensor.
