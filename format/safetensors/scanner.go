@@ -299,7 +299,7 @@ func (s *scanner) digits() bool {
 func (s *scanner) skip(depth int) bool {
 	c := s.next()
 	if (c == '{' || c == '[') && depth >= maxDepth {
-		return s.fail(s.pos, tensor.ErrTooLarge, "invalid JSON in header: nesting exceeds the recursion limit of %d levels", maxDepth)
+		return s.fail(s.pos, tensor.ErrTooLarge, "invalid JSON in header: nesting is deeper than the recursion limit of %d levels", maxDepth)
 	}
 	switch {
 	case c == '{':
