@@ -58,6 +58,7 @@ func (c *Checkpoint) stored(t uint32) (dtype string, shape []uint64, size int64)
 		return d.String(), shape, r.Bytes
 	}
 	if c.decodes(t) {
+		shape = c.floatShape(t)
 		return "F32", shape, 4 * count(shape)
 	}
 	if d.Packed() {
@@ -67,6 +68,7 @@ func (c *Checkpoint) stored(t uint32) (dtype string, shape []uint64, size int64)
 	return "U8", append(slices.Clone(shape), uint64(width)), r.Bytes
 }
 
+// inSafetensors tells whether safetensors has the type.
 func inSafetensors(d tensor.DType) bool {
 	return d.Valid() && d <= tensor.F6_E3M2 && d != tensor.C128
 }

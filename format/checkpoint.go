@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"weightfs/format/decode"
 	"weightfs/format/elements"
 	"weightfs/format/index"
 	"weightfs/format/tensor"
@@ -24,22 +25,24 @@ type Checkpoint struct {
 	Took      time.Duration // of opening: detect, parse, tree
 	FromIndex bool          // it was not parsed: an index of an earlier time was there
 
-	opt       Options
-	started   time.Time // of opening
-	dir       string    // of its files
-	stem      string    // of assembled/STEM.safetensors
-	side      []sideFile
-	own       []string // paths of the checkpoint's own files, for files/
-	dataStart []int64  // of each shard: what data_offsets are relative to, 0 for none
-	index     *index.Index
-	unpacker  *elements.Unpacker
-	spanning  Stat   // what shows of nodes that span shards
-	stats     []Stat // of nodes of one shard, by its number
-	meta      func() tensor.Object
-	metadata  func() []byte
-	tensors   func() *rendering // tensors.json
-	byName    func() *flatNames
-	total     func() totals
+	opt          Options
+	started      time.Time // of opening
+	dir          string    // of its files
+	stem         string    // of assembled/STEM.safetensors
+	side         []sideFile
+	own          []ownFile // for files/
+	dataStart    []int64   // of each shard: what data_offsets are relative to, 0 for none
+	index        *index.Index
+	unpacker     *elements.Unpacker
+	spanning     Stat   // what shows of nodes that span shards
+	stats        []Stat // of nodes of one shard, by its number
+	meta         func() tensor.Object
+	metadata     func() []byte
+	tensors      func() *rendering // tensors.json
+	byName       func() *flatNames
+	scales       func() bool          // a tensor may be the scale of another
+	quantization func() decode.Config // what config.json says
+	total        func() totals
 }
 
 type totals struct{ bytes, elements uint64 }
@@ -151,6 +154,8 @@ func (c *Checkpoint) prepare() {
 	if c.spanning.ModTime.IsZero() {
 		c.spanning.ModTime = time.Unix(0, 0)
 	}
+	c.scales = sync.OnceValue(c.anyScales)
+	c.quantization = sync.OnceValue(c.readQuantization)
 	c.total = sync.OnceValue(c.sum)
 	c.meta = sync.OnceValue(c.meta)
 	c.metadata = sync.OnceValue(c.renderMetadata)

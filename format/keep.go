@@ -33,7 +33,8 @@ const (
 type kept struct {
 	Name, Format, Stem, Dir string
 	Files                   []keptFile
-	Side, Own               []string
+	Side                    []keptFile
+	Own                     []ownFile
 	Warnings                []string
 	Meta                    json.RawMessage
 	Witnesses               []witness
@@ -110,9 +111,12 @@ func (c *Checkpoint) keptHead() ([]byte, error) {
 		k.Files = append(k.Files, keptFile{s.Name, s.Path, s.Format, c.dataStart[i]})
 	}
 	for i := range c.side {
-		k.Side = append(k.Side, c.side[i].name)
+		k.Side = append(k.Side, keptFile{Name: c.side[i].name, Path: c.side[i].path})
 	}
-	paths := append([]string{c.Source, c.dir}, c.own...)
+	paths := []string{c.Source, c.dir}
+	for _, f := range c.own {
+		paths = append(paths, f.Path)
+	}
 	for _, s := range c.Shards {
 		paths = append(paths, s.Path)
 	}
@@ -179,8 +183,8 @@ func (k *kept) checkpoint(source string, x *index.Index, opt Options) (*Checkpoi
 		c.Shards = append(c.Shards, s)
 		c.dataStart = append(c.dataStart, f.DataStart)
 	}
-	for _, name := range k.Side {
-		c.side = append(c.side, sideFile{name: name, path: filepath.Join(k.Dir, name)})
+	for _, f := range k.Side {
+		c.side = append(c.side, sideFile{name: f.Name, path: f.Path})
 	}
 	c.meta = func() tensor.Object { return parseObject(k.Meta) }
 	c.prepare()

@@ -129,7 +129,7 @@ func (o *opening) parse() error {
 	group.SetLimit(openJobs)
 	for i, name := range o.set.Files {
 		group.Go(func() error {
-			shards[i], o.headers[i], errs[i] = openShard(name, filepath.Join(o.set.Dir, name))
+			shards[i], o.headers[i], errs[i] = openShard(name, o.set.Path(name))
 			return nil
 		})
 	}
@@ -267,14 +267,14 @@ func (o *opening) warn(format string, a ...any) {
 func (o *opening) others() {
 	c := o.c
 	for _, s := range c.Shards {
-		c.own = append(c.own, s.Path)
+		c.own = append(c.own, ownFile{s.Name, s.Path})
 	}
 	if o.set.Index != "" {
-		c.own = append(c.own, filepath.Join(o.set.Dir, o.set.Index))
+		c.own = append(c.own, ownFile{o.set.Index, o.set.Path(o.set.Index)})
 	}
 	for _, name := range o.set.Side {
-		path := filepath.Join(o.set.Dir, name)
-		c.own = append(c.own, path)
+		path := o.set.Path(name)
+		c.own = append(c.own, ownFile{name, path})
 		c.side = append(c.side, sideFile{name: name, path: path})
 	}
 	c.dir = o.set.Dir

@@ -4,6 +4,7 @@ import (
 	"weightfs/format/detect"
 	"weightfs/format/gguf"
 	"weightfs/format/numpy"
+	"weightfs/format/onnx"
 	"weightfs/format/safetensors"
 	"weightfs/format/tensor"
 	"weightfs/format/torch"
@@ -22,6 +23,8 @@ func parse(s *Shard) (*tensor.Header, error) {
 		return torch.Parse(s.file, s.Size())
 	case detect.NPY, detect.NPZ:
 		return numpy.Parse(s.file, s.Size())
+	case detect.ONNX:
+		return onnx.Parse(s.file, s.Size())
 	}
 	return safetensors.Parse(s.file, s.Size())
 }

@@ -63,15 +63,16 @@ func (c *Checkpoint) assembledDir(ino uint64) *fixedDir {
 	return d
 }
 
+// An ownFile is a file of the checkpoint, as it is called and where it lies.
+type ownFile struct{ Name, Path string }
+
 // filesDir is files/: the checkpoint's own files as absolute links.
 func (c *Checkpoint) filesDir(ino uint64) *fixedDir {
 	d := &fixedDir{stat: c.dirStat(c.ino(ino))}
-	for i, path := range c.own {
-		abs, err := filepath.Abs(path)
-		name, rerr := filepath.Rel(c.dir, path)
-		if err == nil && rerr == nil {
+	for i, f := range c.own {
+		if abs, err := filepath.Abs(f.Path); err == nil {
 			// A file of a subfolder (unet/x.safetensors) is one name here.
-			d.addNode(index.Flat(filepath.ToSlash(name)), c.link(c.ino(ino+1+uint64(i)), abs))
+			d.addNode(index.Flat(f.Name), c.link(c.ino(ino+1+uint64(i)), abs))
 		}
 	}
 	return d

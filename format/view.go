@@ -4,9 +4,7 @@ import (
 	iofs "io/fs"
 	"strings"
 
-	"weightfs/format/decode"
 	"weightfs/format/index"
-	"weightfs/format/tensor"
 )
 
 // A view shows every tensor, or those with its flag, as one file each, below the same paths.
@@ -171,33 +169,3 @@ func (f *tensorFile) Tensor() Tensor { return f.c.Tensor(int(f.tensor)) }
 func rawSize(c *Checkpoint, t uint32) int64 { return c.index.Records[t].Bytes }
 
 func openRaw(c *Checkpoint, t uint32) (Content, error) { return c.Elements(int(t)) }
-
-// f32/: the elements decoded to float32, behind a NumPy header.
-
-func (c *Checkpoint) f32Can(t uint32) bool {
-	return decode.Supported(c.index.Info(t).DType)
-}
-
-func f32Size(c *Checkpoint, t uint32) int64 {
-	shape := c.index.Shape(t)
-	return int64(len(npyHeader("<f4", shape))) + 4*count(shape)
-}
-
-func openF32(c *Checkpoint, t uint32) (Content, error) {
-	seg, err := c.floats(t)
-	if err != nil {
-		return nil, err
-	}
-	return newSegments(Literal(npyHeader("<f4", c.index.Shape(t))), seg), nil
-}
-
-// floats is the segment of a tensor's elements as float32: for F32 the elements themselves.
-func (c *Checkpoint) floats(t uint32) (Segment, error) {
-	seg, err := c.elements(t)
-	d := tensor.DType(c.index.Records[t].DType)
-	if err != nil || d == tensor.F32 {
-		return seg, err
-	}
-	n := count(c.index.Shape(t))
-	return Produced(decode.Reader(d, n, ContentReader{newSegments(seg)}), 4*n), nil
-}

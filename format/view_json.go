@@ -41,6 +41,13 @@ func (c *Checkpoint) describe(t uint32) []byte {
 		b = append(b, `, "strides": `...)
 		b = tensor.AppendJSON(b, l.Strides)
 	}
+	if scale, kind, ok := c.scaleOf(t); ok {
+		b = append(b, `, "quantization": {"scheme": `...)
+		b = tensor.AppendString(b, kind)
+		b = append(b, `, "scale": `...)
+		b = tensor.AppendString(b, scale)
+		b = append(b, '}')
+	}
 	if extra := c.index.Extra(t); extra != "" {
 		b = append(append(b, ", "...), extra...)
 	}

@@ -90,6 +90,9 @@ func (x *Index) aside(r *Record) *aside {
 // String is the text of a range.
 func (x *Index) String(t Text) string { return x.text[t.Off : t.Off+t.Len] }
 
+// Mentions tells whether a word stands in any name.
+func (x *Index) Mentions(word string) bool { return strings.Contains(x.text, word) }
+
 // Name is a tensor's name as stored.
 func (x *Index) Name(tensor uint32) string { return x.String(x.Records[tensor].Name) }
 
