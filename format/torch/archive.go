@@ -165,7 +165,7 @@ func (w *window) compare(rec *record, f *zip.File) error {
 		return rec.fault(tensor.ErrMalformed, "has another name in its local header")
 	case method != f.Method:
 		return rec.fault(tensor.ErrMalformed, "has compression method %d, but %d in its local header", f.Method, method)
-	case flags&flagDeferred == 0 && packed != math.MaxUint32 && uint64(packed) != f.CompressedSize64:
+	case flags&flagDeferred == 0 && packed != 0 && packed != math.MaxUint32 && uint64(packed) != f.CompressedSize64:
 		return rec.fault(tensor.ErrMalformed, "has %d bytes, but %d by its local header", f.CompressedSize64, packed)
 	}
 	return nil

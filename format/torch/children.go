@@ -54,6 +54,9 @@ func flatten(state *pickle.Dict) []pickle.Item {
 			items = append(items, inner.Items...)
 			continue
 		}
+		if item.Key == "_flat_weights" { // torch.nn.RNNBase lists its own parameters here
+			continue
+		}
 		items = append(items, item)
 	}
 	return items

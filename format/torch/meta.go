@@ -1,7 +1,10 @@
 package torch
 
 import (
+	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"weightfs/format/tensor"
@@ -12,6 +15,7 @@ const (
 	maxMetaValues = 1 << 16 // of one file; every 64 bytes of a string count as one
 	maxMetaDepth  = 32
 	maxMetaString = 4 << 10
+	maxMetaBytes  = 64
 )
 
 // metadata gives the values of a pickle that are no tensors (epochs, hyper-parameters, the arguments
@@ -35,7 +39,7 @@ type meta struct {
 
 // value converts a value; false where it holds tensors and nothing else.
 func (m *meta) value(v any, depth int) (any, bool) {
-	if m.left--; m.left < 0 || depth > maxMetaDepth || m.on[v] {
+	if m.left < 0 || depth > maxMetaDepth || m.on[v] {
 		return "…", true
 	}
 	switch v.(type) {
@@ -44,11 +48,16 @@ func (m *meta) value(v any, depth int) (any, bool) {
 		defer delete(m.on, v)
 		return m.container(v, depth)
 	}
-	p := plain(v)
-	if s, ok := p.(string); ok {
+	return m.charge(plain(v)), true
+}
+
+// charge counts a value that is kept.
+func (m *meta) charge(v any) any {
+	m.left--
+	if s, ok := v.(string); ok {
 		m.left -= len(s) / 64
 	}
-	return p, true
+	return v
 }
 
 func (m *meta) container(v any, depth int) (any, bool) {
@@ -76,6 +85,7 @@ func (m *meta) items(items []pickle.Item, depth int) tensor.Object {
 		}
 		if v, ok := m.value(item.Value, depth+1); ok {
 			key := cut(string(pickle.AppendStr(nil, item.Key)))
+			m.charge(key)
 			o = append(o, tensor.KV{Key: key, Value: v})
 		}
 	}
@@ -91,6 +101,7 @@ func (m *meta) list(items []any, depth int) (any, bool) {
 		}
 		v, ok := m.value(item, depth+1)
 		out, some = append(out, v), some || ok
+		m.left--
 	}
 	return out, some
 }
@@ -100,17 +111,46 @@ func (m *meta) object(o *pickle.Object, depth int) (any, bool) {
 	if r, err := read(o, 0); err != nil || r.view != nil || r.none != "" || r.note != "" {
 		return nil, false
 	}
-	fields := m.items(children(&pickle.Object{Args: &pickle.Tuple{}, States: o.States, Items: o.Items, Pairs: o.Pairs}), depth)
+	if v, ok := numpyValue(o); ok {
+		return m.charge(v), true
+	}
+	fields := m.items(public(o), depth)
 	if len(fields) > 0 {
-		class := cut(string(pickle.AppendStr(nil, o.Class)))
-		return append(tensor.Object{{Key: "class", Value: class}}, fields...), true
+		return append(tensor.Object{{Key: "class", Value: m.charge(className(o))}}, fields...), true
 	}
 	if len(o.States)+len(o.Items)+len(o.Pairs) > 0 && len(o.Args.Items) == 0 {
 		return nil, false
 	}
 	call := cut(string(pickle.AppendStr(nil, o)))
-	m.left -= len(call) / 64
-	return call, true
+	return m.charge(call), !strings.Contains(call, "<persistent>")
+}
+
+// public are the attributes and items of an object, without the hooks and other internals that every
+// torch.nn.Module has.
+func public(o *pickle.Object) []pickle.Item {
+	items := children(&pickle.Object{Args: &pickle.Tuple{}, States: o.States, Items: o.Items, Pairs: o.Pairs})
+	if len(o.States) == 0 {
+		return items
+	}
+	if state, ok := o.States[0].(*pickle.Dict); !ok || !isModule(state) {
+		return items
+	}
+	return slices.DeleteFunc(items, func(item pickle.Item) bool {
+		key, ok := item.Key.(string)
+		return ok && strings.HasPrefix(key, "_")
+	})
+}
+
+// className is the dotted name of an object's class. The legacy format keeps classes of modules, with
+// their source, as persistent objects.
+func className(o *pickle.Object) string {
+	class := o.Class
+	if p, ok := class.(*pickle.Persistent); ok {
+		if t, ok := p.ID.(*pickle.Tuple); ok && len(t.Items) > 1 && text(t.Items[0]) == "module" {
+			class = t.Items[1]
+		}
+	}
+	return cut(string(pickle.AppendStr(nil, class)))
 }
 
 // plain converts a value that has no parts; others become Python's repr, cut short.
@@ -120,6 +160,10 @@ func plain(v any) any {
 		return v
 	case string:
 		return cut(v)
+	case pickle.Bytes:
+		if len(v) > maxMetaBytes {
+			return fmt.Sprintf("<%d bytes>", len(v))
+		}
 	}
 	return cut(string(pickle.AppendStr(nil, v)))
 }

@@ -125,9 +125,13 @@ func malformed(format string, a ...any) error {
 	return &flaw{msg: fmt.Sprintf(format, a...), reason: tensor.ErrMalformed}
 }
 
+func unsafe(format string, a ...any) error {
+	return &flaw{msg: fmt.Sprintf(format, a...), reason: tensor.ErrUnsafe}
+}
+
 // clip keeps a name from the file short enough for a message.
 func clip(s string) string {
-	const limit = 100
+	const limit = 400
 	if len(s) > limit {
 		return s[:limit] + "…"
 	}

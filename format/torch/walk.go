@@ -17,9 +17,11 @@ const (
 	// maxTensors bounds the tensors of one file, and maxAliases the names that a storage has on
 	// average, in a file of more than minTensors.
 	maxTensors, maxAliases, minTensors = 1 << 20, 64, 1 << 14
-	// maxPath is the longest path, and so the longest name; maxNames bounds all names together.
-	maxPath  = 64 << 10
+	// maxName is the longest name, maxNames bounds all names together. maxPath is the longest path
+	// below which tensors are looked for.
+	maxName  = 64 << 10
 	maxNames = 1 << 28
+	maxPath  = 1 << 20
 	// maxWarnings bounds the list of warnings; the rest is counted.
 	maxWarnings = 1000
 )
@@ -53,6 +55,7 @@ type frame struct {
 // findTensors visits all paths of a pickle in the order of the file, and then its plain values.
 func findTensors(h *tensor.Header, p *pickle.Pickle, find func(*storageID) (*storage, error)) error {
 	w := &walk{h: h, find: find, on: make(map[any]bool), names: make(map[string]int), storages: len(p.Persistent)}
+	h.Tensors = make([]tensor.Info, 0, min(w.storages, 1<<16))
 	w.limit = min(maxTensors, max(minTensors, maxAliases*w.storages))
 	if err := w.tensors(p.Root); err != nil {
 		return err
@@ -101,20 +104,17 @@ func (w *walk) leave(f *frame) {
 
 func (w *walk) visit(v any) error {
 	if w.visits++; w.visits > maxVisits {
-		return w.report(-1, &flaw{fmt.Sprintf("more paths through the pickle's values than the limit of %d", maxVisits), tensor.ErrUnsafe})
-	}
-	if len(w.path) > maxPath {
-		return w.report(-1, &flaw{fmt.Sprintf("a path of %d bytes exceeds the limit of %d", len(w.path), maxPath), tensor.ErrUnsafe})
+		return w.report(-1, unsafe("more paths through the pickle's values than the limit of %d", maxVisits))
 	}
 	switch v := v.(type) {
 	case *pickle.Dict:
-		w.enter(v, v.Items, nil)
+		return w.enter(v, v.Items, nil)
 	case *pickle.List:
-		w.enter(v, nil, v.Items)
+		return w.enter(v, nil, v.Items)
 	case *pickle.Tuple:
-		w.enter(v, nil, v.Items)
+		return w.enter(v, nil, v.Items)
 	case *pickle.Set:
-		w.enter(v, nil, v.Items)
+		return w.enter(v, nil, v.Items)
 	case *pickle.Persistent:
 		return w.storage(v)
 	case *pickle.Object:
@@ -124,12 +124,16 @@ func (w *walk) visit(v any) error {
 }
 
 // enter begins with a container, unless it is inside itself.
-func (w *walk) enter(node any, items []pickle.Item, list []any) {
+func (w *walk) enter(node any, items []pickle.Item, list []any) error {
 	if len(items)+len(list) == 0 || w.on[node] {
-		return
+		return nil
+	}
+	if len(w.path) > maxPath {
+		return w.report(-1, unsafe("a path of %d bytes exceeds the limit of %d", len(w.path), maxPath))
 	}
 	w.on[node] = true
 	w.frames = append(w.frames, frame{node: node, items: items, list: list, path: len(w.path)})
+	return nil
 }
 
 // object shows what a stub means.
@@ -145,13 +149,12 @@ func (w *walk) object(o *pickle.Object) error {
 		return err
 	}
 	if r.none != "" {
-		w.warn("tensor %q cannot be shown: %s", w.path, r.none)
+		w.warn("cannot be shown: %s", r.none)
 	}
 	if r.note != "" {
-		w.warn("tensor %q %s", w.path, r.note)
+		w.warn("%s", r.note)
 	}
-	w.enter(o, r.parts, nil)
-	return nil
+	return w.enter(o, r.parts, nil)
 }
 
 // storage shows a storage that was saved by itself.
@@ -173,10 +176,10 @@ func (w *walk) storage(p *pickle.Persistent) error {
 // tensor adds a tensor to the header.
 func (w *walk) tensor(r reading) error {
 	if len(w.h.Tensors) == w.limit {
-		return &flaw{fmt.Sprintf("more tensors than the limit of %d for %d storages", w.limit, w.storages), tensor.ErrUnsafe}
+		return unsafe("more tensors than the limit of %d for %d storages", w.limit, w.storages)
 	}
-	if w.letters += len(w.path); w.letters > maxNames {
-		return &flaw{fmt.Sprintf("the names exceed the limit of %d bytes together", maxNames), tensor.ErrUnsafe}
+	if w.letters += len(w.path); len(w.path) > maxName || w.letters > maxNames {
+		return unsafe("a name of %d bytes exceeds the limit of %d, or of %d for all names together", len(w.path), maxName, maxNames)
 	}
 	info, err := w.info(r)
 	if err != nil {
@@ -199,18 +202,19 @@ func (w *walk) unique(name string) string {
 		numbered := name + "~" + strconv.Itoa(n)
 		if w.names[numbered] == 0 {
 			w.names[name], w.names[numbered] = n, 1
-			w.warn("a second tensor has the path %q: it is called %q", name, numbered)
+			w.warn("is the second tensor of that path: it is called %q", clip(numbered))
 			return numbered
 		}
 	}
 }
 
+// warn says something of the tensor at the path.
 func (w *walk) warn(format string, a ...any) {
 	if len(w.h.Warnings) >= maxWarnings {
 		w.dropped++
 		return
 	}
-	w.h.Warnings = append(w.h.Warnings, fmt.Sprintf(format, a...))
+	w.h.Warnings = append(w.h.Warnings, fmt.Sprintf("tensor %q ", clip(string(w.path)))+fmt.Sprintf(format, a...))
 }
 
 // report turns what is wrong with a value into a warning where weightfs has no way to show it, else
@@ -220,7 +224,7 @@ func (w *walk) report(off int64, err error) error {
 		return nil
 	}
 	if none, ok := errors.AsType[*unshowable](err); ok {
-		w.warn("tensor %q cannot be shown: %s", w.path, none.why)
+		w.warn("cannot be shown: %s", none.why)
 		return nil
 	}
 	if _, ok := errors.AsType[*tensor.FormatError](err); ok {
