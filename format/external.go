@@ -2,12 +2,9 @@ package format
 
 import (
 	"fmt"
-	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"weightfs/format/gguf"
+	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
 
@@ -66,16 +63,11 @@ func checkExternal(t *tensor.Info, s *Shard) error {
 // name may not lead out of the directory; what a link of that name leads to is the owner's choice (in a
 // hub cache every file is one).
 func (o *opening) openBeside(name string) (*Shard, error) {
-	clean := path.Clean(name)
-	switch {
-	case name == "" || strings.ContainsRune(name, 0) || strings.ContainsRune(name, '\\'):
-		return nil, fmt.Errorf("%w: external data in %q, which is no file name", tensor.ErrUnsafe, name)
-	case path.IsAbs(name):
-		return nil, fmt.Errorf("%w: external data in %q, an absolute path", tensor.ErrUnsafe, name)
-	case clean == ".." || strings.HasPrefix(clean, "../") || slices.Contains(strings.Split(name, "/"), ".."):
-		return nil, fmt.Errorf("%w: external data in %q, which leads out of the model's directory", tensor.ErrUnsafe, name)
+	clean, err := set.Local(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: external data: %w", tensor.ErrUnsafe, err)
 	}
-	s, err := OpenShard(clean, filepath.Join(o.set.Dir, filepath.FromSlash(clean)))
+	s, err := OpenShard(clean, o.set.Path(clean))
 	if err != nil {
 		return nil, fmt.Errorf("external data: %w", err)
 	}
