@@ -43,6 +43,9 @@ func (a *app) report(err error) int {
 	if answer := (noAnswer{}); errors.As(err, &answer) {
 		return exitNo
 	}
+	if r := (reported{}); errors.As(err, &r) {
+		return r.code
+	}
 	fmt.Fprintf(a.err, "weightfs: %s\n", oneLine(err.Error()))
 	return codeOf(err)
 }
@@ -78,7 +81,6 @@ checkpoint is executed.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		RunE:          a.runTwoArguments,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -87,7 +89,7 @@ checkpoint is executed.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
 	root.CompletionOptions.DisableDefaultCmd = true
-	a.addMountFlags(root)
+	a.twoArguments(root)
 	for _, verb := range []*cobra.Command{
 		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.info(), a.show(), a.completion(root),
 	} {

@@ -48,6 +48,11 @@ type noAnswer struct{}
 
 func (noAnswer) Error() string { return "no" }
 
+// reported is a failure that has been printed already.
+type reported struct{ code int }
+
+func (r reported) Error() string { return fmt.Sprintf("exit code %d", r.code) }
+
 // codeOf finds the exit code of an error.
 func codeOf(err error) int {
 	var coded *exitError

@@ -1,0 +1,197 @@
+//go:build linux
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"weightfs/fs"
+)
+
+// In the background the server is this program started again, with a pipe through which it says that
+// it is ready. Its standard error stays the starter's until then, so that its one line of failure, and
+// the runtime's should it die, are seen.
+
+const (
+	// readyVar names the descriptor of the pipe to the server.
+	readyVar = "WEIGHTFS_READY_FD"
+	// readyWord comes before what the starter prints.
+	readyWord = "ready\n"
+	// endTime is how long a server that was told to end may take before it is killed.
+	endTime = 5 * time.Second
+)
+
+// starterPipe is the pipe to the process that started this one as a server, if one did.
+func starterPipe() *os.File {
+	fd, err := strconv.Atoi(os.Getenv(readyVar))
+	if err != nil || fd < 3 {
+		return nil
+	}
+	unix.CloseOnExec(fd) // or fusermount3 would hold it
+	os.Unsetenv(readyVar)
+	return os.NewFile(uintptr(fd), "starter")
+}
+
+// start runs the server in the background and waits until it is ready or has failed.
+func (m *mounting) start(flags *pflag.FlagSet) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer signal.Stop(signals)
+	server, answer, err := m.spawn(m.serverArgs(flags))
+	if err != nil {
+		return failf(exitTrouble, "starting the server: %w", err)
+	}
+	var timeout <-chan time.Time
+	if m.wait > 0 {
+		timeout = time.After(m.wait)
+	}
+	select {
+	case text := <-answer:
+		if line, ok := strings.CutPrefix(text, readyWord); ok {
+			_, err := io.WriteString(m.out, line)
+			return err
+		}
+		return m.died(server)
+	case <-timeout:
+		m.end(server)
+		return failf(exitNotReady, "%s: %s could not be read within %s (--wait)", m.dir, m.source, m.wait)
+	case sig := <-signals:
+		m.end(server)
+		return failf(exitInterrupted, "%s: %s before the tree could be read", m.dir, sig)
+	}
+}
+
+// serverArgs spells everything out, so that ps(1) and `weightfs status` find which server has which
+// mount.
+func (m *mounting) serverArgs(flags *pflag.FlagSet) []string {
+	args := []string{"weightfs", "mount"}
+	if m.json {
+		args = append(args, "--json")
+	}
+	if m.quiet {
+		args = append(args, "--quiet")
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(notOptions, f.Name) {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return append(args, "--", m.source, m.dir)
+}
+
+// spawn starts the server in a session of its own. The channel gives what it wrote when it has closed
+// the pipe.
+func (m *mounting) spawn(args []string) (*exec.Cmd, <-chan string, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer w.Close()
+	cmd := exec.Command("/proc/self/exe", args[1:]...)
+	cmd.Args = args
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if device, n := m.inherited(); device != nil {
+		defer device.Close()
+		cmd.ExtraFiles = make([]*os.File, n-2)
+		cmd.ExtraFiles[n-3] = device
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, w)
+	cmd.Env = append(os.Environ(), readyVar+"="+strconv.Itoa(len(cmd.ExtraFiles)+2))
+	closeOthers()
+	if err := cmd.Start(); err != nil {
+		r.Close()
+		return nil, nil, err
+	}
+	answer := make(chan string, 1)
+	go func() {
+		defer r.Close()
+		var b bytes.Buffer
+		io.Copy(&b, r)
+		answer <- b.String()
+	}()
+	return cmd, answer, nil
+}
+
+// inherited is the device of a mount that was made for us, which the server needs under its number.
+func (m *mounting) inherited() (*os.File, int) {
+	n, err := strconv.Atoi(filepath.Base(m.dir))
+	if !m.passedDevice() || err != nil || n < 3 {
+		return nil, 0
+	}
+	fd, err := unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0
+	}
+	return os.NewFile(uintptr(fd), m.dir), n
+}
+
+// closeOthers keeps from the server what the starter was given unasked: a lock, or the pipe of a build
+// that waits for its end.
+func closeOthers() {
+	const first = 3
+	if unix.CloseRange(first, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	fds, _ := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	for _, e := range fds {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+// died takes over the exit code of a server that was never ready; it has printed the reason.
+func (m *mounting) died(server *exec.Cmd) error {
+	err := server.Wait()
+	exit := (*exec.ExitError)(nil)
+	if errors.As(err, &exit) && exit.Exited() {
+		return reported{exit.ExitCode()}
+	}
+	m.clearDead()
+	if err == nil {
+		return failf(exitTrouble, "%s: the server ended before it was ready", m.dir)
+	}
+	return failf(exitTrouble, "%s: the server ended before it was ready: %w", m.dir, err)
+}
+
+// end tells the server to end, and leaves neither it nor its mount behind.
+func (m *mounting) end(server *exec.Cmd) {
+	server.Process.Signal(unix.SIGTERM)
+	ended := make(chan struct{})
+	go func() {
+		server.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(endTime):
+		server.Process.Kill()
+		select {
+		case <-ended:
+		case <-time.After(time.Second): // it hangs in the kernel, and ends with that
+		}
+	}
+	m.clearDead()
+}
+
+// clearDead takes away the mount of a server that was killed.
+func (m *mounting) clearDead() {
+	if stale, err := fs.Stale(m.dir); err == nil && stale {
+		fs.Clear(m.dir)
+	}
+}

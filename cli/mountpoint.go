@@ -1,0 +1,176 @@
+//go:build linux
+
+package cli
+
+import (
+	"errors"
+	"io"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"weightfs/format"
+	"weightfs/fs"
+)
+
+// passedDevice: the mount is made, and its device is a descriptor of ours (mount.fuse3, containers).
+func (m *mounting) passedDevice() bool { return strings.HasPrefix(m.dir, "/dev/fd/") }
+
+// checkMountPoint refuses what a mount would hide or hang on, before anything is read.
+func (m *mounting) checkMountPoint() error {
+	if m.passedDevice() {
+		return nil
+	}
+	automount, err := m.clearWay()
+	if err != nil {
+		return err
+	}
+	if err := m.checkDirectory(); err != nil {
+		return err
+	}
+	if err := m.checkSource(m.source); err != nil {
+		return err
+	}
+	if m.nonempty || automount {
+		return nil // listing an automount point would wait for the mount that is to be made
+	}
+	return m.checkEmpty()
+}
+
+// clearWay takes away a dead mount of ours and refuses any other, but that of an automounter, whose
+// place this is.
+func (m *mounting) clearWay() (automount bool, err error) {
+	for {
+		there, ok, err := fs.Find(m.dir)
+		switch {
+		case err != nil:
+			return false, m.unfit(err)
+		case !ok:
+			return false, nil
+		case !there.Ours() && there.Type == "autofs":
+			return true, nil
+		case !there.Ours() && m.nonempty:
+			return false, nil
+		case !there.Ours():
+			return false, failf(exitStale, "%s: a mount of type %s is there already (%s; --nonempty mounts over it)", m.dir, there.Type, there.Source)
+		}
+		if stale, _ := fs.Stale(m.dir); !stale {
+			return false, failf(exitStale, "%s: %s is mounted there already (weightfs umount takes it away)", m.dir, there.Source)
+		}
+		if err := fs.Clear(m.dir); err != nil {
+			return false, failf(exitStale, "%s: a dead mount of weightfs is there and cannot be cleared: %w", m.dir, err)
+		}
+		m.warn(m.dir + ": cleared a mount whose server had died")
+	}
+}
+
+func (m *mounting) checkDirectory() error {
+	st, err := os.Stat(m.dir)
+	switch {
+	case err != nil:
+		return m.unfit(err)
+	case !st.IsDir():
+		return m.unfit(syscall.ENOTDIR)
+	case os.Geteuid() != 0 && unix.Access(m.dir, unix.W_OK) != nil:
+		return failf(exitMountPoint, "mount point %s: not writable, and so only for root to mount at", m.dir)
+	}
+	return nil
+}
+
+func (m *mounting) checkEmpty() error {
+	d, err := os.Open(m.dir)
+	if err != nil {
+		return m.unfit(err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(1)
+	switch {
+	case len(names) > 0:
+		return failf(exitMountPoint, "mount point %s: not empty (--nonempty mounts over what is there)", m.dir)
+	case err != io.EOF:
+		return m.unfit(err)
+	}
+	return nil
+}
+
+func (m *mounting) unfit(err error) error {
+	return failf(exitMountPoint, "mount point %s: %w", m.dir, cause(err))
+}
+
+// cause is an error without the path that it names once more.
+func cause(err error) error {
+	if path, ok := errors.AsType[*iofs.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}
+
+// checkSource refuses a mount point inside a source that is a directory, or around any source.
+func (m *mounting) checkSource(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil // not a path, or format.Open says what is wrong
+	}
+	if st.IsDir() && within(m.dir, path) {
+		return failf(exitMountPoint, "mount point %s: it is inside the source %s", m.dir, path)
+	}
+	return m.checkHidden(path)
+}
+
+// checkHidden refuses a mount that would hide a file of the checkpoint: opening a tensor looks at that
+// file again, and would wait for ourselves.
+func (m *mounting) checkHidden(path string) error {
+	if within(path, m.dir) {
+		return failf(exitMountPoint, "mount point %s: it would hide %s of the source", m.dir, path)
+	}
+	return nil
+}
+
+// checkShards looks at where the files of the checkpoint are named, and where links of those names
+// lead to.
+func (m *mounting) checkShards(c *format.Checkpoint) error {
+	if m.passedDevice() {
+		return nil
+	}
+	if err := m.checkSource(c.Source); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, s := range c.Shards {
+		file, _ := filepath.EvalSymlinks(s.Path)
+		for _, dir := range []string{filepath.Dir(s.Path), filepath.Dir(file)} {
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			if err := m.checkHidden(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// within tells whether path is dir or below it, by whatever link or bind mount.
+func within(path, dir string) bool {
+	top, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	path, err = filepath.EvalSymlinks(path)
+	for err == nil {
+		st, serr := os.Stat(path)
+		if serr == nil && os.SameFile(st, top) {
+			return true
+		}
+		if path == "/" || path == "." {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return false
+}

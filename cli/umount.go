@@ -1,0 +1,110 @@
+//go:build linux
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weightfs/fs"
+)
+
+func (a *app) umount() *cobra.Command {
+	var lazy bool
+	c := &cobra.Command{
+		Use:     "umount MOUNTPOINT...",
+		Aliases: []string{"unmount"},
+		Short:   "Unmount what weightfs mounted",
+		Long: `Unmount what weightfs mounted, and nothing else. A mount in use stays, and who uses it is named;
+--lazy takes it out of sight at once, and files that are open there can be read on.`,
+		Args: between(1, 0, "at least one MOUNTPOINT"),
+		RunE: func(_ *cobra.Command, args []string) error { return a.runUmount(args, lazy) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return mountPoints(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.Flags().BoolVarP(&lazy, "lazy", "l", false, "detach a mount that is in use")
+	return c
+}
+
+func mountPoints() []string {
+	var dirs []string
+	list, _ := fs.Mounts()
+	for _, m := range list {
+		dirs = append(dirs, m.Dir)
+	}
+	return dirs
+}
+
+// runUmount tries every one, and has the exit code of the first failure.
+func (a *app) runUmount(dirs []string, lazy bool) error {
+	var first error
+	for _, dir := range dirs {
+		if err := unmount(dir, lazy); err != nil {
+			code := a.report(err)
+			if first == nil {
+				first = reported{code}
+			}
+		}
+	}
+	return first
+}
+
+func unmount(dir string, lazy bool) error {
+	there, ok, err := fs.Find(dir)
+	switch {
+	case err != nil:
+		return failf(exitMountPoint, "%s: %w", dir, cause(err))
+	case !ok:
+		return failf(exitMountPoint, "%s: nothing is mounted there (weightfs status lists the mounts)", dir)
+	case !there.Ours():
+		return failf(exitStale, "%s: a mount of type %s, not of weightfs", dir, there.Type)
+	case os.Geteuid() != 0 && there.UID != os.Geteuid():
+		return failf(exitStale, "%s: mounted by user %d, who can unmount it", dir, there.UID)
+	}
+	if lazy {
+		return fs.Detach(dir)
+	}
+	server := findServers().of(there)
+	if err := unmountPatiently(dir); err != nil {
+		return err
+	}
+	waitForEnd(server)
+	return nil
+}
+
+// unmountPatiently tries a few times while nobody is to be seen who uses the mount: the kernel may
+// learn a moment late that the last file was closed.
+func unmountPatiently(dir string) error {
+	for try := 0; ; try++ {
+		err := fs.Unmount(dir)
+		if !errors.Is(err, fs.ErrBusy) {
+			return err
+		}
+		if stale, _ := fs.Stale(dir); stale {
+			return fs.Clear(dir)
+		}
+		users, _ := fs.Busy(dir)
+		if try == 4 || len(users) > 0 {
+			return busy(dir, users)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// waitForEnd lets a server close the checkpoint's files before its user goes on, if that takes no time.
+func waitForEnd(pid int) {
+	if pid == 0 {
+		return
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
+}
