@@ -1,0 +1,108 @@
+package onnx
+
+import "weightfs/format/tensor"
+
+// maxRank bounds the dimensions of a tensor; NumPy's limit is 64.
+const maxRank = 255
+
+// A proto is what a TensorProto says.
+type proto struct {
+	name     string
+	dims     []uint64
+	dataType uint64
+	raw      *tensor.Extent
+	data     [fieldCount]pieces
+	segment  bool
+	external bool
+	entries  []tensor.KV // external_data
+}
+
+// pieces are the stretches over which a repeated field is spread; one of all that are not empty.
+type pieces struct {
+	count int
+	at    tensor.Extent // of the last one
+}
+
+func (p *pieces) add(at tensor.Extent) {
+	if at.Len > 0 {
+		p.count, p.at = p.count+1, at
+	}
+}
+
+// protoFields are the fields of TensorProto that hold elements, with the wire type of one that is
+// not packed.
+var protoFields = map[uint64]struct {
+	field dataField
+	wire  byte
+}{
+	4:  {floatData, wireFixed32},
+	5:  {int32Data, wireVarint},
+	7:  {int64Data, wireVarint},
+	10: {doubleData, wireFixed64},
+	11: {uint64Data, wireVarint},
+}
+
+// protoOf walks a TensorProto.
+func protoOf(m message) *proto {
+	t := &proto{}
+	for m.more() {
+		switch field, wire := m.key(); {
+		case field == 1:
+			t.addDims(m, wire)
+		case field == 2 && m.is(wire, wireVarint, "data_type"):
+			t.dataType = m.varint("data_type")
+		case field == 3:
+			t.segment = true
+			m.skip(wire)
+		case field == 8 && m.is(wire, wireBytes, "name"):
+			t.name = m.text(maxName, "name")
+		case field == 9 && m.is(wire, wireBytes, "raw_data"):
+			raw := m.extent("raw_data")
+			t.raw = &raw
+		case field == 13 && m.is(wire, wireBytes, "external_data"):
+			t.entries = append(t.entries, pair(m.sub("external_data"), maxName))
+		case field == 14 && m.is(wire, wireVarint, "data_location"):
+			t.external = m.varint("data_location") == 1
+		case protoFields[field].field != noField:
+			t.addData(m, field, wire)
+		default:
+			m.skip(wire)
+		}
+	}
+	return t
+}
+
+func (t *proto) addDims(m message, wire byte) {
+	list := message{c: m.c, end: m.end, what: "dims"}
+	if wire == wireBytes {
+		list = m.sub("dims")
+	} else if !m.is(wire, wireVarint, "dims") {
+		return
+	}
+	for list.more() {
+		at := m.c.Off()
+		dim := list.varint("dimension")
+		switch {
+		case int64(dim) < 0:
+			m.c.Fail(at, tensor.ErrMalformed, "dimension %d of tensor %q is negative", int64(dim), t.name)
+		case len(t.dims) == maxRank:
+			m.c.Fail(at, tensor.ErrTooLarge, "tensor %q has more than %d dimensions", t.name, maxRank)
+		}
+		t.dims = append(t.dims, dim)
+		if wire == wireVarint {
+			break
+		}
+	}
+}
+
+func (t *proto) addData(m message, field uint64, wire byte) {
+	f := protoFields[field]
+	at := tensor.Extent{Off: m.c.Off()}
+	if wire == wireBytes {
+		at = m.extent(fieldNames[f.field])
+	} else if m.is(wire, f.wire, fieldNames[f.field]) {
+		m.skip(wire)
+		at.Len = m.c.Off() - at.Off
+	}
+	t.data[f.field].add(at)
+}
