@@ -3,20 +3,37 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"weightfs/cachedir"
 	"weightfs/format"
+	"weightfs/store"
 )
 
 // openFlags are the flags of every verb that opens a checkpoint.
-type openFlags struct{ opt format.Options }
+type openFlags struct {
+	opt     format.Options
+	noIndex bool
+}
 
 func (f *openFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.opt.Lenient, "lenient", false, "accept faults that are harmless for reading (gaps, bytes after the last tensor), with a warning")
+	c.Flags().BoolVar(&f.noIndex, "no-index", false, "neither use nor keep an index of the checkpoint in the cache directory")
 	c.Flags().BoolVar(&f.opt.Partial, "partial", false, "accept a set that lacks shards, with a warning for each")
 }
 
 // open opens the checkpoint that a SOURCE names.
 func (f *openFlags) open(source string) (*format.Checkpoint, error) {
-	return format.Open(source, f.opt)
+	place, err := store.Resolve(source, store.System())
+	if err != nil {
+		return nil, err
+	}
+	opt := f.opt
+	if dir, err := cachedir.Dir(); err == nil {
+		opt.UnpackDir = dir
+		if !f.noIndex {
+			opt.IndexDir = dir
+		}
+	}
+	return place.Open(opt)
 }
 
 // withCheckpoint opens the first argument for a verb that only reads.
@@ -27,6 +44,7 @@ func (f *openFlags) withCheckpoint(run func(c *format.Checkpoint, args []string)
 			return err
 		}
 		defer c.Close()
+		defer c.Keep()
 		return run(c, args[1:])
 	}
 }

@@ -201,6 +201,11 @@ func (o *opening) take(i int, h *tensor.Header) error {
 	if err != nil {
 		return inFile(err, s.Path)
 	}
+	if o.set.Rename != nil {
+		for i := range h.Tensors {
+			h.Tensors[i].Name = o.set.Rename(s.Name, h.Tensors[i].Name)
+		}
+	}
 	c.opt.choose(h)
 	o.sources = append(o.sources, index.Source{Header: h, Shard: uint32(i), Files: files})
 	c.dataStart[i] = h.DataStart

@@ -46,6 +46,7 @@ func (b Blob) Rename(key string) string {
 }
 
 const (
+	ollamaPrefix = "ollama:"
 	layerType    = "application/vnd.ollama.image."
 	listType     = "application/vnd.ollama.manifest.list.v2+json"
 	maxManifest  = 64 << 20
@@ -129,7 +130,7 @@ func (e Env) resolveOllama(source, name string) (Place, error) {
 				}
 				continue
 			}
-			return ollamaPlace(store, path, "ollama:"+n.String())
+			return ollamaPlace(store, path, ollamaPrefix+n.String())
 		}
 	}
 	return Place{}, &NotFoundError{Source: source, Msg: "not in Ollama's store " + strings.Join(stores, " or "), Hint: "ollama pull " + n.String()}

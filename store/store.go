@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"weightfs/format/set"
@@ -37,9 +38,16 @@ type Place struct {
 // Find lists the files of the checkpoint at the place.
 func (p Place) Find(opt set.Options) (*set.Set, error) {
 	if p.Blobs == nil {
-		return set.Find(p.Path, opt)
+		s, err := set.Find(p.Path, opt)
+		if err == nil {
+			s.Warnings = append(slices.Clone(p.Warnings), s.Warnings...)
+			if strings.HasPrefix(p.Display, ollamaPrefix) {
+				s.Name = p.Display // the file's name is a digest
+			}
+		}
+		return s, err
 	}
-	s := &set.Set{Dir: filepath.Dir(p.Blobs[0].Path), Name: p.Display, Stem: "model"}
+	s := &set.Set{Dir: filepath.Dir(p.Blobs[0].Path), Name: p.Display, Stem: "model", Warnings: p.Warnings}
 	names := make(map[string]Blob, len(p.Blobs))
 	for _, b := range p.Blobs {
 		file := filepath.Base(b.Path)
@@ -107,7 +115,7 @@ func Resolve(source string, env Env) (Place, error) {
 		}
 		return env.resolveHub(source, ref)
 	}
-	if name, ok := strings.CutPrefix(source, "ollama:"); ok {
+	if name, ok := strings.CutPrefix(source, ollamaPrefix); ok {
 		return env.resolveOllama(source, strings.TrimPrefix(name, "//"))
 	}
 	if hubID.MatchString(source) && !fileName.MatchString(source) {
@@ -127,7 +135,7 @@ func Resolve(source string, env Env) (Place, error) {
 // HasPrefix tells whether a source is one by its form alone, there or not.
 func HasPrefix(source string) bool {
 	_, ok, err := parseHub(source)
-	return ok || err != nil || strings.HasPrefix(source, "ollama:")
+	return ok || err != nil || strings.HasPrefix(source, ollamaPrefix)
 }
 
 // existing is a path as it is, or the snapshot that a hub cache's folder stands for.

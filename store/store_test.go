@@ -100,8 +100,8 @@ func TestResolveHub(t *testing.T) {
 		"https://huggingface.co/org/name/tree/v1.0":      {Path: in(name, commB, ""), Display: "org/name@bbbb56789012"},
 		"https://hf.co/org/name/blob/main/sub/x.gguf#L1": {Path: in(name, commA, "sub/x.gguf"), Display: "org/name@aaaa56789012/sub/x.gguf"},
 		"https://huggingface.co/org/name/resolve/main/sub/x.gguf?download=true": {Path: in(name, commA, "sub/x.gguf"), Display: "org/name@aaaa56789012/sub/x.gguf"},
-		"hf://org/one":  {Path: in("org--one", commB, ""), Display: "org/one@bbbb56789012"},
-		"hf://gpt2":     {Path: in("gpt2", commA, ""), Display: "gpt2@aaaa56789012"},
+		"hf://org/one": {Path: in("org--one", commB, ""), Display: "org/one@bbbb56789012"},
+		"hf://gpt2":    {Path: in("gpt2", commA, ""), Display: "gpt2@aaaa56789012"},
 		filepath.Join(home, hub, "models--org--name"): {Path: in(name, commA, ""), Display: "org/name@aaaa56789012"},
 		in(name, commB, ""):                           {Path: in(name, commB, ""), Display: in(name, commB, "")},
 	} {

@@ -1,6 +1,7 @@
 package elements
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,13 +114,33 @@ func (u *Unpacker) finish(key packedRange, it *unpacking, f *os.File, err error)
 }
 
 func (u *Unpacker) unpack(key packedRange) (*os.File, error) {
-	f, err := nameless(u.dir)
+	f, err := u.create()
 	if err != nil {
 		return nil, err
 	}
 	if err := unpackTo(f, key); err != nil {
 		f.Close()
 		return nil, err
+	}
+	return f, nil
+}
+
+// create makes a file in the directory, which is made at its first use. One that may not be written
+// (a read-only home) is no reason to fail: the system's directory for temporary files will do.
+func (u *Unpacker) create() (*os.File, error) {
+	err := os.MkdirAll(u.dir, 0o700)
+	if err == nil {
+		var f *os.File
+		if f, err = nameless(u.dir); err == nil {
+			return f, nil
+		}
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil, err
+	}
+	f, tempErr := nameless(os.TempDir())
+	if tempErr != nil {
+		return nil, errors.Join(err, tempErr)
 	}
 	return f, nil
 }

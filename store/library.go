@@ -1,0 +1,160 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"weightfs/format"
+	"weightfs/format/set"
+)
+
+// An OpenFunc opens the checkpoint at a place when it is first entered. Every inode number of its
+// tree has inoBase added, and every node the generation gen.
+type OpenFunc func(p Place, inoBase, gen uint64) (root format.Dir, close func() error, err error)
+
+// A Library is the tree of a directory that holds several checkpoints: a folder, a hub cache, a
+// store of Ollama. Each is a directory, called as it is called, and is opened when it is first
+// entered; one that cannot be opened holds an ERROR.txt. Listing parses nothing.
+//
+// The tree follows the disk: what appears, vanishes or changes is seen within two seconds, and a
+// changed checkpoint is another inode (the next Stat.Gen). An earlier state stays open until Close,
+// since files of it may be in use.
+type Library struct {
+	open OpenFunc
+	opt  set.Options
+	root *folder
+
+	mu          sync.Mutex
+	inos        map[string]uint64
+	folders     map[string]*folder
+	checkpoints map[string]*checkpoint
+	closers     []func() error
+	kinds       kindCache
+}
+
+// ttl is how long a name may be remembered, and rescan how old a listing may be that answers one.
+const (
+	ttl    = time.Second
+	rescan = 500 * time.Millisecond
+)
+
+// inoShift leaves 48 bits to the inode numbers within a checkpoint, and 16 to the checkpoint's own;
+// 0 is the library itself.
+const (
+	inoShift       = 48
+	maxCheckpoints = 1<<16 - 1
+)
+
+// NewLibrary surveys a directory. It is a *set.NoneError when there is no checkpoint below it.
+func NewLibrary(dir string, opt set.Options, open OpenFunc) (*Library, error) {
+	l := &Library{open: open, opt: opt, inos: map[string]uint64{}, folders: map[string]*folder{}, checkpoints: map[string]*checkpoint{}}
+	look, err := set.Look(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := entry{path: dir, scan: l.scanFolder(dir, []string{realPath(dir)})}
+	if k := kindOf(look); k.holdsMany() {
+		e.scan = l.scan(k, dir, nil)
+	}
+	l.root = l.folder("", e)
+	if any, err := l.holdsAny(e, &budget{dirs: 20_000, depth: 8}); err != nil || !any {
+		return nil, errors.Join(err, &set.NoneError{Dir: dir, Names: look.Dirs})
+	}
+	return l, nil
+}
+
+// A budget bounds the search for a first checkpoint: what is larger is taken for a library.
+type budget struct{ dirs, depth int }
+
+func (l *Library) holdsAny(e entry, b *budget) (bool, error) {
+	if e.scan == nil || b.dirs == 0 || b.depth == 0 {
+		return true, nil
+	}
+	b.dirs--
+	b.depth--
+	defer func() { b.depth++ }()
+	entries, err := e.scan()
+	for _, child := range entries {
+		if any, err := l.holdsAny(child, b); err == nil && any {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Root is the tree. Its directories above the checkpoints are format.Volatile.
+func (l *Library) Root() format.Dir { return l.root }
+
+// Close closes every checkpoint that was opened. No node of the tree may be in use.
+func (l *Library) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, c := range l.closers {
+		errs = append(errs, c())
+	}
+	l.closers = nil
+	return errors.Join(errs...)
+}
+
+func (l *Library) onClose(c func() error) {
+	if c == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closers = append(l.closers, c)
+}
+
+// ino numbers the library's own nodes by their paths. A number is for ever the path's.
+func (l *Library) ino(key string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.inos[key]
+	if !ok {
+		n = uint64(len(l.inos)) + 1
+		l.inos[key] = n
+	}
+	return n
+}
+
+// folder gives the node of a path in the tree, the same one while the same directory is behind it.
+func (l *Library) folder(key string, e entry) *folder {
+	ino := l.ino(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.folders[key]
+	if f == nil || f.e.path != e.path {
+		f = &folder{lib: l, key: key, ino: ino, e: e}
+		l.folders[key] = f
+	}
+	return f
+}
+
+func (l *Library) checkpoint(key string) *checkpoint {
+	ino := l.ino(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.checkpoints[key]
+	if c == nil {
+		c = &checkpoint{lib: l, key: key, ino: ino, number: uint64(len(l.checkpoints)) + 1}
+		l.checkpoints[key] = c
+	}
+	return c
+}
+
+// dirStat is what shows of a directory that stands for path.
+func dirStat(path string, ino, gen uint64) format.Stat {
+	st := format.Stat{Ino: ino, Gen: gen, Mode: os.ModeDir | 0o555, Nlink: 2, ModTime: time.Unix(0, 0)}
+	info, err := os.Stat(path)
+	if err != nil {
+		return st
+	}
+	st.UID, st.GID = owner(info)
+	st.ModTime = info.ModTime()
+	read := info.Mode().Perm() & 0o444
+	st.Mode = os.ModeDir | read | read>>2
+	return st
+}

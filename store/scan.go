@@ -1,0 +1,184 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"weightfs/format/set"
+)
+
+// scanCache lists a hub cache: a directory for each owner, and the models that have none.
+func (l *Library) scanCache(cache string) ([]entry, error) {
+	ids, err := cachedIDs(cache)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	var last string
+	for _, id := range ids {
+		owner, _, owned := strings.Cut(id, "/")
+		switch {
+		case !owned:
+			entries = append(entries, l.revisions(cachedRepo(cache, id), id)...)
+		case owner != last:
+			last = owner
+			entries = append(entries, entry{name: owner, path: cache, scan: func() ([]entry, error) { return l.scanOwner(cache, owner) }})
+		}
+	}
+	return entries, nil
+}
+
+func (l *Library) scanOwner(cache, owner string) ([]entry, error) {
+	ids, err := cachedIDs(cache)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, owner+"/") })
+	return entriesOf(ids, func(id string) []entry {
+		return l.revisions(cachedRepo(cache, id), strings.TrimPrefix(id, owner+"/"))
+	}), nil
+}
+
+// cachedIDs are the models of a hub cache, sorted. An id with more than one slash is not the hub's.
+func cachedIDs(cache string) ([]string, error) {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range entries {
+		id := set.RepoID(e.Name())
+		if strings.HasPrefix(e.Name(), repoPrefix) && strings.Count(id, "/") <= 1 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+func cachedRepo(cache, id string) repo {
+	dir := filepath.Join(cache, repoPrefix+strings.ReplaceAll(id, "/", "--"))
+	return repo{dir: dir, source: dir}
+}
+
+// revisions are the entries of a hub cache's model: the one that its name alone means, and the others
+// by the name of their branch, tag or commit.
+func (l *Library) revisions(r repo, name string) []entry {
+	all := r.snapshots()
+	main, ok := r.ref("main")
+	if !ok && len(all) == 1 {
+		main = all[0]
+	}
+	var entries []entry
+	names := r.refNames()
+	for _, commit := range all {
+		as := name
+		if commit != main {
+			as += "@" + firstOf(names[commit], shorten(commit))
+		}
+		dir := filepath.Join(r.dir, "snapshots", commit)
+		for _, e := range l.below(as, dir, nil) {
+			if e.resolve != nil {
+				e.resolve = func() (Place, error) {
+					return Place{Path: dir, Display: r.id() + "@" + shorten(commit)}, nil
+				}
+			}
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// refNames are the commits' branches and tags, of which those with a slash are no file names.
+func (r repo) refNames() map[string]string {
+	entries, _ := os.ReadDir(filepath.Join(r.dir, "refs"))
+	names := map[string]string{}
+	for _, e := range entries {
+		if commit, ok := r.ref(e.Name()); ok && names[commit] == "" {
+			names[commit] = e.Name()
+		}
+	}
+	return names
+}
+
+// scanOllama lists a store of Ollama as NAMESPACE/NAME/TAG; of hosts other than the public one as
+// HOST/NAMESPACE/NAME/TAG.
+func scanOllama(store string) ([]entry, error) {
+	v2, old := filepath.Join(store, "manifests-v2"), filepath.Join(store, "manifests")
+	public := []string{filepath.Join(v2, publicHostV2), filepath.Join(old, publicHost), filepath.Join(old, publicHostV2)}
+	entries := manifestDirs(store, public, 2, "")
+	for _, host := range union([]string{v2, old}) {
+		plain := strings.ReplaceAll(host, "%3A", ":")
+		if plain == publicHost || plain == publicHostV2 || slices.ContainsFunc(entries, func(e entry) bool { return e.name == plain }) {
+			continue
+		}
+		dirs := []string{filepath.Join(v2, host), filepath.Join(old, plain)}
+		entries = append(entries, entry{name: plain, path: firstDir(dirs), scan: func() ([]entry, error) {
+			return manifestDirs(store, dirs, 2, plain+"/"), nil
+		}})
+	}
+	return entries, nil
+}
+
+// manifestDirs lists directories that stand for one, the first coming first, and below depth 0 the
+// manifests.
+func manifestDirs(store string, dirs []string, depth int, prefix string) []entry {
+	var entries []entry
+	for _, name := range union(dirs) {
+		below := make([]string, len(dirs))
+		for i, dir := range dirs {
+			below[i] = filepath.Join(dir, name)
+		}
+		if depth > 0 {
+			if dir := firstDir(below); dir != "" {
+				entries = append(entries, entry{name: name, path: dir, scan: func() ([]entry, error) {
+					return manifestDirs(store, below, depth-1, prefix+name+"/"), nil
+				}})
+			}
+			continue
+		}
+		for _, path := range below {
+			if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
+				display := ollamaPrefix + strings.TrimPrefix(strings.TrimSuffix(prefix, "/"), "library/") + ":" + name
+				entries = append(entries, entry{name: name, path: path, resolve: func() (Place, error) {
+					return ollamaPlace(store, path, display)
+				}})
+				break
+			}
+		}
+	}
+	return entries
+}
+
+// union is the names in several directories.
+func union(dirs []string) []string {
+	var names []string
+	for _, dir := range dirs {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func firstDir(dirs []string) string {
+	for _, dir := range dirs {
+		if isDir(dir) {
+			return dir
+		}
+	}
+	return ""
+}
