@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"weightfs/format/onnx"
 	"weightfs/format/tensor"
 )
 
@@ -63,7 +64,7 @@ func Detect(r io.ReaderAt, size int64) (Kind, error) {
 	switch {
 	case f.safetensors():
 		return SafeTensors, nil
-	case f.onnx():
+	case onnx.Detect(r, size):
 		return ONNX, nil
 	}
 	if k := f.guess(); k != nil {
