@@ -223,13 +223,51 @@ func TestUnpackRetries(t *testing.T) {
 	checkRead(t, r, want, 0, len(want))
 }
 
-func TestUnpackDiskErrors(t *testing.T) {
-	packed, _, info := deflated(t)
-	r, err := Reader(bytes.NewReader(packed), info, NewUnpacker("/nonexistent", 10_000))
+// A cache directory that cannot be made is no reason to fail while there is another; a system
+// without a directory for temporary files says what it tried.
+func TestUnpackFallsBackToTheTemporaryDirectory(t *testing.T) {
+	packed, want, info := deflated(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := NewUnpacker(filepath.Join(file, "cache"), 10_000)
+	t.Cleanup(func() { store.Close() })
+	r, err := Reader(bytes.NewReader(packed), info, store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, unix.ENOENT) {
+	t.Setenv("TMPDIR", filepath.Join(file, "tmp"))
+	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, unix.ENOTDIR) {
+		t.Error(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	checkRead(t, r, want, 0, len(want))
+}
+
+func TestUnpackMakesItsDirectory(t *testing.T) {
+	packed, want, info := deflated(t)
+	file := tempFile(t, nil).Name()
+	for _, dir := range []string{filepath.Join(t.TempDir(), "a", "b"), filepath.Join(file, "no directory")} {
+		store := NewUnpacker(dir, 10_000)
+		r, err := Reader(bytes.NewReader(packed), info, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRead(t, r, want, 0, len(want))
+		store.Close()
+	}
+}
+
+func TestUnpackDiskErrors(t *testing.T) {
+	packed, _, info := deflated(t)
+	file := tempFile(t, nil).Name()
+	t.Setenv("TMPDIR", filepath.Join(file, "none either"))
+	r, err := Reader(bytes.NewReader(packed), info, NewUnpacker(filepath.Join(file, "no directory"), 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, unix.ENOTDIR) {
 		t.Error(err)
 	}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
