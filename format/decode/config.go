@@ -1,20 +1,25 @@
 package decode
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+)
 
 // A Config is what a checkpoint's config.json says of its quantisation, where tensors alone do not
 // tell. The zero Config says nothing.
 type Config struct {
 	Method string   // `quant_method`
-	Format string   // `checkpoint_format`
+	Format string   // `checkpoint_format`, or `format`
 	Block  [2]int64 // `weight_block_size`: rows and columns that share a scale
 }
 
 type quantization struct {
-	Method string   `json:"quant_method"`
-	Format string   `json:"checkpoint_format"`
-	Bits   int      `json:"bits"`
-	Block  [2]int64 `json:"weight_block_size"`
+	Method     string   `json:"quant_method"`
+	Checkpoint string   `json:"checkpoint_format"`
+	Format     string   `json:"format"`
+	Bits       int      `json:"bits"`
+	Block      [2]int64 `json:"weight_block_size"`
 }
 
 // ParseConfig reads a config.json, or AutoGPTQ's quantize_config.json, which lacks the method.
@@ -27,7 +32,8 @@ func ParseConfig(data []byte) Config {
 			Quantization *quantization `json:"quantization_config"`
 		} `json:"text_config"`
 	}
-	if json.Unmarshal(data, &file) != nil {
+	// A field of another type than expected is passed over; the others are still read.
+	if err := json.Unmarshal(data, &file); err != nil && !isTypeError(err) {
 		return Config{}
 	}
 	q := file.quantization
@@ -39,5 +45,10 @@ func ParseConfig(data []byte) Config {
 	case q.Method == "" && q.Bits > 0:
 		q.Method = "gptq"
 	}
-	return Config{q.Method, q.Format, q.Block}
+	return Config{q.Method, cmp.Or(q.Checkpoint, q.Format), q.Block}
+}
+
+func isTypeError(err error) bool {
+	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	return ok
 }

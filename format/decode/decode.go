@@ -1,5 +1,5 @@
 // Package decode turns stored elements into float32, bit for bit as NumPy with ml_dtypes and as
-// gguf-py do, and reads them through an io.ReaderAt so that a view of any size needs no memory.
+// gguf-py do (for Q1_0 and Q2_0, which gguf-py lacks, as ggml does), and reads them through an io.ReaderAt so that a view of any size needs no memory.
 // Every product is rounded to float32 by a conversion of its own: without it the compiler may fuse
 // a multiplication with an addition, and the last bit would depend on the processor.
 package decode
@@ -42,6 +42,8 @@ var kernels = [...]kernel{
 	tensor.TQ2_0:   blocks(tq2_0, 256, 66),
 	tensor.MXFP4:   blocks(mxfp4, 32, 17),
 	tensor.NVFP4:   blocks(nvfp4, 64, 36),
+	tensor.Q1_0:    blocks(q1_0, 128, 18),
+	tensor.Q2_0:    blocks(q2_0, 64, 18),
 }
 
 // Supported tells whether Floats and Reader decode a type: floats of at most 32 bits with a byte to

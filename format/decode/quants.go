@@ -69,3 +69,28 @@ func q8_0(y []float32, b []byte) {
 		y[i] = d * signed[q]
 	}
 }
+
+// q1_0: d, a sign bit for each element: set for d, clear for -d.
+func q1_0(y []float32, b []byte) {
+	d := scale(b)
+	value := [2]float32{-d, d}
+	for i, q := range b[2:18] {
+		out := y[8*i:][:8]
+		for j := range out {
+			out[j] = value[q&1]
+			q >>= 1
+		}
+	}
+}
+
+// q2_0: d, 16 bytes of four successive elements. d * (q - 1).
+func q2_0(y []float32, b []byte) {
+	d := scale(b)
+	for i, q := range b[2:18] {
+		out := y[4*i:][:4]
+		for j := range out {
+			out[j] = d * less1[q&3]
+			q >>= 2
+		}
+	}
+}
