@@ -55,15 +55,15 @@ func runServer(dir string) {
 }
 
 type client struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines *bufio.Reader
 }
 
-func newClient(t *testing.T) *client { return newClientAs(t, nil) }
+func newClient(t testing.TB) *client { return newClientAs(t, nil) }
 
-func newClientAs(t *testing.T, who *syscall.Credential) *client {
+func newClientAs(t testing.TB, who *syscall.Credential) *client {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleVar+"=client", "GORACE=atexit_sleep_ms=0")

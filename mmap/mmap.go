@@ -33,6 +33,27 @@ func Map(f *os.File, size int64) (*File, error) {
 // Slice is n bytes at off, without touching them. Both must lie inside the map.
 func (m *File) Slice(off, n int64) []byte { return m.data[off : off+n : off+n] }
 
+// An Advice is what the kernel is told of a range's use.
+type Advice int
+
+// WillNeed has the range read from disk now; DontNeed takes it out of this process, not out of the
+// kernel's cache.
+const (
+	WillNeed Advice = unix.MADV_WILLNEED
+	DontNeed Advice = unix.MADV_DONTNEED
+)
+
+// Advise tells the kernel of the whole pages in which n bytes at off lie. Both must lie inside the
+// map.
+func (m *File) Advise(off, n int64, a Advice) error {
+	if n == 0 {
+		return nil
+	}
+	page := int64(os.Getpagesize())
+	begin := off - off%page // madvise(2) wants a page's start
+	return os.NewSyscallError("madvise", unix.Madvise(m.Slice(begin, off+n-begin), int(a)))
+}
+
 // Close unmaps; no slice may be in use any more.
 func (m *File) Close() error {
 	if m.data == nil {
