@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	iofs "io/fs"
 	"os"
 	"path/filepath"
@@ -20,7 +19,7 @@ type checkpoint struct {
 	lib    *Library
 	key    string
 	ino    uint64
-	number uint64 // of its inode numbers
+	number uint64 // of its inode numbers; 0 until it is opened
 
 	mu  sync.Mutex
 	now *generation
@@ -97,11 +96,12 @@ func (g *generation) load() (format.Dir, error) {
 		g.seen.addMissing(err)
 		return nil, err
 	}
-	if g.c.number > maxCheckpoints {
-		return nil, fmt.Errorf("more than %d checkpoints in one mount: mount this one by itself", maxCheckpoints)
+	number, err := g.c.lib.number(g.c)
+	if err != nil {
+		return nil, err
 	}
 	g.seen.follow(place, g.c.lib.opt)
-	root, closer, err := g.c.lib.open(place, g.c.number<<inoShift, g.stat.Gen)
+	root, closer, err := g.c.lib.open(place, number<<inoShift, g.stat.Gen)
 	if err != nil {
 		g.seen.addMissing(err)
 		return nil, err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -31,7 +32,10 @@ type Library struct {
 	folders     map[string]*folder
 	checkpoints map[string]*checkpoint
 	closers     []func() error
+	numbered    uint64 // checkpoints that have a number
 	kinds       kindCache
+	cached      cacheList
+	warnings    []string
 }
 
 // ttl is how long a name may be remembered, and rescan how old a listing may be that answers one.
@@ -57,6 +61,8 @@ func NewLibrary(dir string, opt set.Options, open OpenFunc) (*Library, error) {
 	e := entry{path: dir, scan: l.scanFolder(dir, []string{realPath(dir)})}
 	if k := kindOf(look); k.holdsMany() {
 		e.scan = l.scan(k, dir, nil)
+	} else if rest := look.Rest(); len(rest) > 0 {
+		l.warnings = append(l.warnings, "left out: "+set.Enumerate(rest, 10))
 	}
 	l.root = l.folder("", e)
 	if any, err := l.holdsAny(e, &budget{dirs: 20_000, depth: 8}); err != nil || !any {
@@ -86,6 +92,9 @@ func (l *Library) holdsAny(e entry, b *budget) (bool, error) {
 
 // Root is the tree. Its directories above the checkpoints are format.Volatile.
 func (l *Library) Root() format.Dir { return l.root }
+
+// Warnings name what lies in the directory and is no checkpoint.
+func (l *Library) Warnings() []string { return l.warnings }
 
 // Close closes every checkpoint that was opened. No node of the tree may be in use.
 func (l *Library) Close() error {
@@ -120,6 +129,20 @@ func (l *Library) ino(key string) uint64 {
 	return n
 }
 
+// number gives a checkpoint its own inode numbers, when it is first opened.
+func (l *Library) number(c *checkpoint) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.number == 0 {
+		if l.numbered == maxCheckpoints {
+			return 0, fmt.Errorf("more than %d checkpoints opened in one mount: mount this one by itself", maxCheckpoints)
+		}
+		l.numbered++
+		c.number = l.numbered
+	}
+	return c.number, nil
+}
+
 // folder gives the node of a path in the tree, the same one while the same directory is behind it.
 func (l *Library) folder(key string, e entry) *folder {
 	ino := l.ino(key)
@@ -139,7 +162,7 @@ func (l *Library) checkpoint(key string) *checkpoint {
 	defer l.mu.Unlock()
 	c := l.checkpoints[key]
 	if c == nil {
-		c = &checkpoint{lib: l, key: key, ino: ino, number: uint64(len(l.checkpoints)) + 1}
+		c = &checkpoint{lib: l, key: key, ino: ino}
 		l.checkpoints[key] = c
 	}
 	return c

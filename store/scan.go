@@ -5,57 +5,65 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"weightfs/format/set"
+	"sync"
+	"time"
 )
+
+// A cacheList is the models of a hub cache, read once for all owners that are listed in a moment.
+type cacheList struct {
+	mu     sync.Mutex
+	dir    string
+	at     time.Time
+	owners []string            // with "" for the models that have none
+	names  map[string][]string // by owner
+	err    error
+}
+
+// of gives the names of the cached models by owner.
+func (c *cacheList) of(dir string) ([]string, map[string][]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dir == dir && time.Since(c.at) < rescan {
+		return c.owners, c.names, c.err
+	}
+	entries, err := os.ReadDir(dir)
+	c.dir, c.err, c.owners, c.names = dir, err, nil, map[string][]string{}
+	for _, e := range entries {
+		id, ok := strings.CutPrefix(e.Name(), repoPrefix)
+		owner, name, owned := strings.Cut(id, "--")
+		if !owned {
+			owner, name = "", id
+		}
+		if !ok || strings.Contains(name, "--") {
+			continue // no id of the hub
+		}
+		if c.names[owner] == nil {
+			c.owners = append(c.owners, owner)
+		}
+		c.names[owner] = append(c.names[owner], name)
+	}
+	c.at = time.Now()
+	return c.owners, c.names, c.err
+}
 
 // scanCache lists a hub cache: a directory for each owner, and the models that have none.
 func (l *Library) scanCache(cache string) ([]entry, error) {
-	ids, err := cachedIDs(cache)
-	if err != nil {
-		return nil, err
-	}
+	owners, names, err := l.cached.of(cache)
 	var entries []entry
-	var last string
-	for _, id := range ids {
-		owner, _, owned := strings.Cut(id, "/")
-		switch {
-		case !owned:
-			entries = append(entries, l.revisions(cachedRepo(cache, id), id)...)
-		case owner != last:
-			last = owner
-			entries = append(entries, entry{name: owner, path: cache, scan: func() ([]entry, error) { return l.scanOwner(cache, owner) }})
+	for _, owner := range owners {
+		if owner == "" {
+			continue
 		}
+		entries = append(entries, entry{name: owner, path: cache, scan: func() ([]entry, error) {
+			_, names, err := l.cached.of(cache)
+			return l.models(cache, owner+"/", names[owner]), err
+		}})
 	}
-	return entries, nil
+	return append(entries, l.models(cache, "", names[""])...), err
 }
 
-func (l *Library) scanOwner(cache, owner string) ([]entry, error) {
-	ids, err := cachedIDs(cache)
-	if err != nil {
-		return nil, err
-	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, owner+"/") })
-	return entriesOf(ids, func(id string) []entry {
-		return l.revisions(cachedRepo(cache, id), strings.TrimPrefix(id, owner+"/"))
-	}), nil
-}
-
-// cachedIDs are the models of a hub cache, sorted. An id with more than one slash is not the hub's.
-func cachedIDs(cache string) ([]string, error) {
-	entries, err := os.ReadDir(cache)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, e := range entries {
-		id := set.RepoID(e.Name())
-		if strings.HasPrefix(e.Name(), repoPrefix) && strings.Count(id, "/") <= 1 {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids, nil
+func (l *Library) models(cache, owner string, names []string) []entry {
+	return entriesOf(names, func(name string) []entry { return l.revisions(cachedRepo(cache, owner+name), name) })
 }
 
 func cachedRepo(cache, id string) repo {

@@ -29,7 +29,7 @@ func (e *NoneError) Error() string {
 	case len(e.Names) == 0:
 		return fmt.Sprintf("%s: no checkpoint here: the directory is empty", e.Dir)
 	}
-	return fmt.Sprintf("%s: no checkpoint here, only %s", e.Dir, enumerate(e.Names, 8))
+	return fmt.Sprintf("%s: no checkpoint here, only %s", e.Dir, Enumerate(e.Names, 8))
 }
 
 // Unwrap gives ErrNone, and what is known.
@@ -48,7 +48,7 @@ type SeveralError struct {
 
 // Error names them.
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("%s: several checkpoints here: %s (name one of them)", e.Dir, enumerate(e.Names, 20))
+	return fmt.Sprintf("%s: several checkpoints here: %s (name one of them)", e.Dir, Enumerate(e.Names, 20))
 }
 
 // An IncompleteError is a checkpoint of which files are missing.
@@ -77,7 +77,7 @@ func (e *IncompleteError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", where, e.summary())
 	if len(e.Unfinished) > 0 {
-		fmt.Fprintf(&b, "; unfinished downloads: %s", enumerate(e.Unfinished, 3))
+		fmt.Fprintf(&b, "; unfinished downloads: %s", Enumerate(e.Unfinished, 3))
 	}
 	if e.Partial {
 		b.WriteString(" (--partial shows the rest)")
@@ -90,7 +90,7 @@ func (e *IncompleteError) summary() string {
 	for i, a := range e.Missing {
 		names[i] = a.String()
 	}
-	return fmt.Sprintf("%d of %s missing: %s", len(e.Missing), plural(e.Total, "file"), enumerate(names, 200))
+	return fmt.Sprintf("%d of %s missing: %s", len(e.Missing), plural(e.Total, "file"), Enumerate(names, 200))
 }
 
 func plural(n int, noun string) string {

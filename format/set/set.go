@@ -264,13 +264,13 @@ func (s *Set) warnStray(look *Survey) {
 	if s.Index != "" {
 		why = " (" + s.Index + " does not name them)"
 	}
-	s.Warnings = append(s.Warnings, "left out: "+enumerate(stray, maxStray)+why)
+	s.Warnings = append(s.Warnings, "left out: "+Enumerate(stray, maxStray)+why)
 }
 
 const maxStray = 10
 
-// enumerate lists names up to a limit.
-func enumerate(names []string, limit int) string {
+// Enumerate lists names up to a limit, for a message.
+func Enumerate(names []string, limit int) string {
 	if len(names) <= limit {
 		return strings.Join(names, ", ")
 	}

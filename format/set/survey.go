@@ -89,6 +89,13 @@ func (s *Survey) names() []string {
 	return append(all, s.hidden...)
 }
 
+// Rest is the files that belong to no candidate.
+func (s *Survey) Rest() []string {
+	return slices.DeleteFunc(slices.Clone(s.files), func(name string) bool {
+		return isIndex(name) || familyOf(name) != nil && !(familyOf(name) == torch && s.foreign(name))
+	})
+}
+
 // known is the fault of a directory of a kind that is not read. Torch's extensions are in many of
 // those, so that several files of them are no reason to ask for one.
 func (s *Survey) known() error {
