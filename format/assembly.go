@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 	"unicode/utf8"
 
 	"weightfs/format/index"
@@ -21,8 +22,9 @@ import (
 type assembly struct {
 	c      *Checkpoint
 	order  []uint32
-	ends   []int64 // of the tensors in the byte buffer
-	prefix []byte  // the length of the header
+	ends   []int64  // of the tensors in the byte buffer
+	prefix []byte   // the length of the header
+	made   sync.Map // the segments of tensors that are produced: a reader has a state worth keeping
 	header *rendering
 }
 
@@ -204,11 +206,21 @@ func (a *assembly) Segment(off int64) (Segment, int64) {
 	i := sort.Search(len(a.ends), func(i int) bool { return a.ends[i] > off-head })
 	t := a.order[i]
 	_, _, size := a.c.stored(t)
+	return a.segment(t, size), head + a.ends[i] - size
+}
+
+func (a *assembly) segment(t uint32, size int64) Segment {
+	if seg, ok := a.made.Load(t); ok {
+		return seg.(Segment)
+	}
 	seg, err := a.c.storedElements(t)
 	if err != nil {
 		seg = Produced(failing{err}, size)
 	}
-	return seg, head + a.ends[i] - size
+	if seg.Reader != nil {
+		a.made.Store(t, seg)
+	}
+	return seg
 }
 
 // storedElements is a tensor's segment in an assembled file.

@@ -146,7 +146,7 @@ func (b *builder) put(s string) Text {
 }
 
 func (b *builder) layout(l *tensor.Layout) layout {
-	out := layout{Pack: uint8(l.Pack), Unpacked: l.Unpacked, Skip: l.Skip}
+	out := layout{Pack: uint8(l.Pack), Unpacked: l.Unpacked, Skip: l.Skip, CRC32: l.CRC32}
 	if l.Strides != nil {
 		out.Strides = uint32(len(b.x.dims)) + 1
 		for _, s := range l.Strides {

@@ -56,9 +56,10 @@ type Flags uint16
 type layout struct {
 	Unpacked, Skip int64
 	Strides        uint32 // 1 + the first, 0 for none
+	CRC32          uint32
 	Pack           uint8
 	Bits           uint8
-	_              [2]uint8
+	_              [6]uint8
 }
 
 const (
@@ -128,7 +129,7 @@ func (x *Index) Info(i uint32) tensor.Info {
 
 func (x *Index) layout(r *Record, l *layout) *tensor.Layout {
 	out := &tensor.Layout{
-		Pack: tensor.Pack(l.Pack), Unpacked: l.Unpacked, Skip: l.Skip,
+		Pack: tensor.Pack(l.Pack), Unpacked: l.Unpacked, Skip: l.Skip, CRC32: l.CRC32,
 		Swap: l.Bits&bitSwap != 0, Neg: l.Bits&bitNeg != 0, Conj: l.Bits&bitConj != 0,
 	}
 	if l.Strides != 0 {
