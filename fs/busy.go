@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,13 +29,7 @@ func Busy(mp string) ([]User, error) {
 		return nil, err
 	}
 	var found users
-	_, err = bounded(func() (struct{}, error) {
-		procs, err := filepath.Glob("/proc/[0-9]*")
-		for _, proc := range procs {
-			found.add(m, proc)
-		}
-		return struct{}{}, err
-	})
+	_, err = bounded(func() (struct{}, error) { return struct{}{}, found.search(m) })
 	return found.all(), err
 }
 
@@ -46,15 +41,25 @@ type users struct {
 func (u *users) all() []User {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]User(nil), u.list...)
+	return slices.Clone(u.list)
 }
 
-// add looks at one process, and keeps the first use of the mount.
-func (u *users) add(m Mounted, proc string) {
-	how, path, ok := usedBy(m, proc)
-	if !ok {
-		return
+// search looks at maps last: reading them can wait for a process that waits for the mount.
+func (u *users) search(m Mounted) error {
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	for _, used := range []func(proc string) (how, path string, ok bool){m.linked, m.mapped} {
+		procs = slices.DeleteFunc(procs, func(proc string) bool {
+			how, path, ok := used(proc)
+			if ok {
+				u.add(proc, how, path)
+			}
+			return ok
+		})
 	}
+	return err
+}
+
+func (u *users) add(proc, how, path string) {
 	pid, _ := strconv.Atoi(filepath.Base(proc))
 	comm, _ := os.ReadFile(proc + "/comm")
 	u.mu.Lock()
@@ -62,44 +67,36 @@ func (u *users) add(m Mounted, proc string) {
 	u.list = append(u.list, User{PID: pid, Command: strings.TrimSpace(string(comm)), How: how, Path: path})
 }
 
-func usedBy(m Mounted, proc string) (how, path string, ok bool) {
-	for _, link := range []string{"cwd", "root", "exe"} {
-		if path, ok := m.linked(proc + "/" + link); ok {
-			return link, path, true
-		}
-	}
+// linked finds the first of a process's links that leads into the mount. The kernel answers from its
+// own memory where they lead.
+func (m Mounted) linked(proc string) (how, path string, ok bool) {
+	links := []string{"cwd", "root", "exe"}
 	fds, _ := os.ReadDir(proc + "/fd")
 	for _, fd := range fds {
-		if path, ok := m.linked(proc + "/fd/" + fd.Name()); ok {
-			return "fd " + fd.Name(), path, true
+		links = append(links, "fd/"+fd.Name())
+	}
+	for _, link := range links {
+		path, err := os.Readlink(proc + "/" + link)
+		if err == nil && (path == m.Dir || strings.HasPrefix(path, m.Dir+"/")) {
+			return strings.Replace(link, "/", " ", 1), path, true
 		}
 	}
-	path, ok = m.mapped(proc + "/maps")
-	return "map", path, ok
-}
-
-// linked reads where a link of /proc leads, which the kernel answers from its own memory.
-func (m Mounted) linked(link string) (string, bool) {
-	path, err := os.Readlink(link)
-	if err != nil {
-		return "", false
-	}
-	return path, path == m.Dir || strings.HasPrefix(path, m.Dir+"/")
+	return "", "", false
 }
 
 // mapped looks for a map of a file on the mount's device.
-func (m Mounted) mapped(maps string) (string, bool) {
-	f, err := os.Open(maps)
+func (m Mounted) mapped(proc string) (how, path string, ok bool) {
+	f, err := os.Open(proc + "/maps")
 	if err != nil {
-		return "", false
+		return "", "", false
 	}
 	defer f.Close()
 	dev := fmt.Sprintf("%02x:%02x", m.Major, m.Minor)
 	for s := bufio.NewScanner(f); s.Scan(); {
 		// address perms offset dev inode path
 		if fields := strings.Fields(s.Text()); len(fields) >= 6 && fields[3] == dev {
-			return strings.Join(fields[5:], " "), true
+			return "map", strings.Join(fields[5:], " "), true
 		}
 	}
-	return "", false
+	return "", "", false
 }

@@ -190,6 +190,8 @@ func scan(line string, words ...any) bool {
 	return err == nil && n == len(words)
 }
 
+var kept []byte // a client's map
+
 func clientFile(verb string, fd, off, n int) (string, error) {
 	switch verb {
 	case "pread":
@@ -206,6 +208,12 @@ func clientFile(verb string, fd, off, n int) (string, error) {
 		}
 		defer unix.Munmap(b)
 		return string(b), nil
+	case "keep-map":
+		b, err := unix.Mmap(fd, 0, 1, unix.PROT_READ, unix.MAP_SHARED)
+		kept = b
+		return "", errors.Join(err, unix.Close(fd))
+	case "drop-map":
+		return "", unix.Munmap(kept)
 	case "drop": // what the kernel has cached of the file
 		return "", unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED)
 	case "close":

@@ -4,6 +4,7 @@ package fs
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 
@@ -36,18 +37,21 @@ func connectionNumber(fd int, dir string) uint32 {
 	return 0
 }
 
+// errUnknown: a kernel before 6.17 does not say of which mount a passed device is.
+var errUnknown = errors.New("the mount of the passed device is not known")
+
 // mount is the connection's entry in the mount table.
-func (c connection) mount() (Mounted, bool) {
-	list, err := Mounts()
-	if err != nil || c.number == 0 {
-		return Mounted{}, false
+func (c connection) mount() (m Mounted, ok bool, err error) {
+	if c.number == 0 {
+		return Mounted{}, false, errUnknown
 	}
+	list, err := Mounts()
 	for _, m := range list {
 		if uint32(m.Minor) == c.number && (c.dir == "" || c.dir == m.Dir) {
-			return m, true
+			return m, true, nil
 		}
 	}
-	return Mounted{}, false
+	return Mounted{}, false, err
 }
 
 // abort ends the connection: who still waits for an answer gets an error. fusectl is opened without
@@ -92,8 +96,9 @@ func (c connection) readAhead(bytes int) error {
 
 // detach takes the mount out of the tree whatever still uses it.
 func (c connection) detach() error {
-	if m, ok := c.mount(); ok {
-		return m.detach()
+	m, ok, err := c.mount()
+	if err != nil || !ok {
+		return err
 	}
-	return nil
+	return m.detach()
 }

@@ -79,7 +79,7 @@ func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 		AttrTimeout:     &forever,
 		NegativeTimeout: &forever,
 		NullPermissions: true, // mode 0 is 0, not 0644
-		RootStableAttr:  &fusefs.StableAttr{Ino: st.Ino, Gen: st.Gen},
+		RootStableAttr:  &fusefs.StableAttr{Ino: max(st.Ino, 1), Gen: st.Gen},
 	})
 }
 

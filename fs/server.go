@@ -55,11 +55,11 @@ func (s *Server) readAhead(bytes int) {
 // moment late that the last file was closed, so it tries a few times.
 func (s *Server) Unmount() error {
 	for delay := 5 * time.Millisecond; ; delay *= 2 {
-		m, ok := s.mount()
-		if !ok {
-			return nil // by somebody else
+		m, ok, err := s.mount()
+		if err != nil || !ok {
+			return err // not ok: somebody else has unmounted it
 		}
-		err := m.unmount()
+		err = m.unmount()
 		if !errors.Is(err, ErrBusy) || delay > 100*time.Millisecond {
 			return err
 		}
@@ -70,21 +70,26 @@ func (s *Server) Unmount() error {
 // Detach takes the mount out of the tree at once; who has files open there can go on reading them.
 func (s *Server) Detach() error { return s.detach() }
 
+// settle is how long the kernel may take to tell of an end that has come.
+const settle = time.Second
+
 // Stop ends the mount: unmounted, or if it is busy detached and served until the last file is closed,
 // at most for grace. Then the connection is aborted, and readers get errors.
 func (s *Server) Stop(grace time.Duration) error {
 	err := s.Unmount()
-	if err != nil {
-		s.log.Info("mount is in use: detaching it", "grace", grace, "err", err)
+	if err == nil {
+		grace = max(grace, settle) // a copy of the mount in a container may live on
+	} else {
+		s.log.Info("the mount is in use and detached", "grace", grace, "err", err)
 		err = s.Detach()
 	}
 	if s.wait(grace) {
 		return err
 	}
-	if aerr := s.abort(); aerr != nil {
+	if aerr := s.abort(); aerr != nil && !errors.Is(aerr, unix.ENOENT) {
 		return errors.Join(err, fmt.Errorf("ending the connection: %w", aerr))
 	}
-	if !s.wait(time.Second) {
+	if !s.wait(settle) {
 		err = errors.Join(err, errors.New("a read is still at work"))
 	}
 	return err
@@ -94,7 +99,7 @@ func (s *Server) wait(d time.Duration) bool {
 	select {
 	case <-s.done:
 		return true
-	case <-time.After(max(d, 50*time.Millisecond)):
+	case <-time.After(d):
 		return false
 	}
 }
