@@ -77,7 +77,9 @@ func directoryFault(r io.ReaderAt, size int64, err error) error {
 	if _, rerr := r.ReadAt(tail, size-int64(len(tail))); rerr != nil && !errors.Is(rerr, io.EOF) {
 		return fault(-1, tensor.ErrTruncated, "reading the end: %v", rerr)
 	}
-	if bytes.LastIndex(tail, []byte("PK\x05\x06")) >= 0 {
+	end := tail[max(bytes.LastIndex(tail, []byte("PK\x05\x06")), 0):]
+	whole := len(end) >= endRecord && len(end) >= endRecord+int(binary.LittleEndian.Uint16(end[endRecord-2:]))
+	if whole && bytes.HasPrefix(end, []byte("PK\x05\x06")) {
 		return fault(-1, tensor.ErrMalformed, "the zip archive's central directory is damaged: %v", err)
 	}
 	e := fault(size, tensor.ErrTruncated, "truncated: the zip archive of %d bytes has no central directory at its end", size)

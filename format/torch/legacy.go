@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"errors"
 	"io"
 	"math/big"
 
@@ -70,10 +71,12 @@ type legacyTable map[string]*storage
 func legacyStorages(c *tensor.Cursor, object *pickle.Pickle) (legacyTable, error) {
 	sizes := make(map[string]int64)
 	for _, p := range object.Persistent {
-		if id, err := parseID(p); err == nil {
-			if _, ok := sizes[id.key]; !ok {
-				sizes[id.key] = id.elem.size
-			}
+		id, err := parseID(p)
+		if flaw, ok := errors.AsType[*flaw](err); ok && isStorage(p) {
+			return nil, fault(p.Off, flaw.reason, "%s", flaw.msg)
+		}
+		if _, ok := sizes[id.key]; err == nil && !ok {
+			sizes[id.key] = id.elem.size
 		}
 	}
 	at := c.Off()

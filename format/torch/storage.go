@@ -32,30 +32,34 @@ type storage struct {
 	swap     bool
 }
 
+// isStorage tells a storage from the classes of modules that the legacy format keeps.
+func isStorage(p *pickle.Persistent) bool {
+	t, ok := p.ID.(*pickle.Tuple)
+	return ok && len(t.Items) > 0 && text(t.Items[0]) == "storage"
+}
+
 // parseID reads ("storage", class, key, location, numel[, view]). The location (a device) has no
 // meaning in a file.
-func parseID(p *pickle.Persistent) (*storageID, error) {
+func parseID(p *pickle.Persistent) (id storageID, err error) {
 	t, ok := p.ID.(*pickle.Tuple)
-	if !ok || len(t.Items) < 5 || text(t.Items[0]) != "storage" {
-		return nil, malformed("a persistent id is no storage")
+	if !ok || len(t.Items) < 5 || !isStorage(p) {
+		return id, malformed("a persistent id is no storage")
 	}
-	id := &storageID{}
-	var err error
 	if id.elem, ok = storageElem(t.Items[1]); !ok {
-		return nil, &unshowable{fmt.Sprintf("its storage is of the unknown class %s", pickle.AppendStr(nil, t.Items[1]))}
+		return id, &unshowable{fmt.Sprintf("its storage is of the unknown class %s", pickle.AppendStr(nil, t.Items[1]))}
 	}
 	switch key := t.Items[2].(type) {
 	case string, int64, pickle.Bytes:
 		id.key = text(key)
 	default:
-		return nil, malformed("the key of a storage is neither a str nor an int")
+		return id, malformed("the key of a storage is neither a str nor an int")
 	}
 	if id.numel, err = integer(t.Items[4], "the number of elements of a storage"); err != nil {
-		return nil, err
+		return id, err
 	}
 	hi, lo := bits.Mul64(uint64(id.numel), uint64(id.elem.size))
 	if id.numel < 0 || hi != 0 || lo > 1<<63-1 {
-		return nil, malformed("storage %q has %d elements of %d bytes", clip(id.key), id.numel, id.elem.size)
+		return id, malformed("storage %q has %d elements of %d bytes", clip(id.key), id.numel, id.elem.size)
 	}
 	id.bytes = int64(lo)
 	return id, id.parseView(t.Items[5:])

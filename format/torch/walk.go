@@ -159,7 +159,7 @@ func (w *walk) object(o *pickle.Object) error {
 
 // storage shows a storage that was saved by itself.
 func (w *walk) storage(p *pickle.Persistent) error {
-	if t, ok := p.ID.(*pickle.Tuple); !ok || len(t.Items) == 0 || text(t.Items[0]) != "storage" {
+	if !isStorage(p) {
 		return nil
 	}
 	id, err := parseID(p)
@@ -247,11 +247,11 @@ func (w *walk) info(r reading) (tensor.Info, error) {
 	if err != nil {
 		return tensor.Info{}, err
 	}
-	st, err := w.find(id)
+	st, err := w.find(&id)
 	if err != nil {
 		return tensor.Info{}, err
 	}
-	info, err := r.view.place(id, st)
+	info, err := r.view.place(&id, st)
 	info.Extra = slices.Concat(info.Extra, r.extra)
 	return info, err
 }

@@ -14,11 +14,11 @@ import (
 const (
 	// maxMemory bounds what one pickle's values may take, as charge estimates it. A tensor of a
 	// torch checkpoint takes about 800 bytes.
-	maxMemory = 1 << 30
+	maxMemory = 768 << 20
 	// maxOps bounds the time: about as many opcodes as run in five seconds.
 	maxOps = 1 << 28
 	// maxStack and maxMarks bound what is open at one time: a tuple's items, and nesting.
-	maxStack = 1 << 24
+	maxStack = 1 << 22
 	maxMarks = 1 << 20
 	// maxString is the longest str or bytes that is kept; longer ones (arrays that were pickled
 	// inline) become Long.
