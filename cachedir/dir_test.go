@@ -2,7 +2,10 @@ package cachedir
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 func TestDir(t *testing.T) {
@@ -38,5 +41,34 @@ func TestNoHome(t *testing.T) {
 	}
 	if dir, err := Dir(); err == nil {
 		t.Errorf("Dir() = %q without a home", dir)
+	}
+}
+
+func TestTrim(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"old.index", "older.digest", "new.digest", "theirs"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, make([]byte, 10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		age := time.Now().Add(-time.Hour * time.Duration([]int{2, 3, 1, 9}[i]))
+		if err := os.Chtimes(path, age, age); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		list, _ := os.ReadDir(dir)
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	trim(dir, "", 30)
+	if got := left(); len(got) != 4 {
+		t.Errorf("trimmed to %v within the limit", got)
+	}
+	trim(dir, filepath.Join(dir, "older.digest"), 20)
+	if got := left(); !slices.Equal(got, []string{"new.digest", "older.digest", "theirs"}) {
+		t.Errorf("left %v, want the newest and the one just written", got)
 	}
 }

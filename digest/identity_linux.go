@@ -1,0 +1,12 @@
+package digest
+
+import (
+	iofs "io/fs"
+	"syscall"
+)
+
+func (id *identity) fill(st iofs.FileInfo) {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		id.dev, id.ino, id.ctime = uint64(sys.Dev), sys.Ino, sys.Ctim.Nano()
+	}
+}

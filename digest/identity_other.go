@@ -1,0 +1,7 @@
+//go:build !linux
+
+package digest
+
+import iofs "io/fs"
+
+func (id *identity) fill(iofs.FileInfo) {}

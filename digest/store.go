@@ -1,0 +1,217 @@
+package digest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sync/singleflight"
+
+	"weightfs/cachedir"
+	"weightfs/format/tensor"
+)
+
+// A Store keeps the results of one file: in memory, and in the cache directory, in a file named for its
+// path. What the cache holds of another state of the file, or damaged, is ignored and replaced. No
+// fault of the cache is an error: without it everything is computed again.
+type Store struct {
+	dir  string // of the cache; empty for none
+	path string
+	stat iofs.FileInfo
+
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	loaded  bool
+	id      identity
+	records []byte // of all results
+	at      map[key]int
+	saved   int // how many of the records' bytes the cache holds
+	savedAt time.Time
+	clean   bool // the file in the cache is as records says
+}
+
+// NewStore keeps results of the file that was opened at path, with st as it was then, in a cache
+// directory. Nothing is read before the first result is asked for.
+func NewStore(dir, path string, st iofs.FileInfo) *Store {
+	return &Store{dir: dir, path: path, stat: st}
+}
+
+// Sum gives the wanted parts of a tensor whose elements src reads, from what is known or by Sum. Those
+// who ask for one tensor at the same time wait for one pass.
+func (s *Store) Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
+	k := keyOf(t)
+	if r, ok := s.get(k); ok && want&^r.Has == 0 {
+		return r, nil
+	}
+	r, err, _ := s.flight.Do(fmt.Sprintf("%x %d", k, want), func() (any, error) {
+		known, _ := s.get(k)
+		missing := want &^ known.Has
+		if missing == 0 {
+			return known, nil
+		}
+		r, err := Sum(src, t, missing)
+		if err != nil {
+			return Result{}, err
+		}
+		r.merge(&known)
+		s.put(k, &r)
+		return r, nil
+	})
+	return r.(Result), err
+}
+
+func (s *Store) get(k key) (Result, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.loaded {
+		s.load()
+	}
+	at, ok := s.at[k]
+	if !ok {
+		return Result{}, false
+	}
+	_, r, _ := parseRecord(s.records[at : at+recordLen])
+	return r, true
+}
+
+const (
+	// A result is written at once, but of many that come fast only every so often.
+	saveEvery = time.Second
+	saveBytes = 64 << 10
+)
+
+func (s *Store) put(k key, r *Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, ok := s.at[k]; ok { // another part came meanwhile
+		_, known, _ := parseRecord(s.records[at : at+recordLen])
+		r.merge(&known)
+	}
+	s.at[k] = len(s.records)
+	s.records = appendRecord(s.records, k, r)
+	if time.Since(s.savedAt) > saveEvery || len(s.records)-s.saved >= saveBytes {
+		s.save()
+	}
+}
+
+// Save writes to the cache what is not there yet.
+func (s *Store) Save() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.save()
+}
+
+// name is the file in the cache.
+func (s *Store) name() string {
+	return filepath.Join(s.dir, fmt.Sprintf("%016x%s", xxh3.HashString(s.id.path), cachedir.DigestExt))
+}
+
+// load reads what the cache holds. s.mu is held.
+func (s *Store) load() {
+	s.loaded, s.at = true, map[key]int{}
+	var err error
+	if s.id, err = identify(s.path, s.stat); err != nil {
+		s.dir = ""
+	}
+	if s.dir == "" {
+		return
+	}
+	b, err := readCache(s.name())
+	if err != nil || len(b) < headLen || string(b[:headLen]) != string(s.id.head()) {
+		return
+	}
+	now := time.Now()
+	os.Chtimes(s.name(), now, now) // the oldest go first
+	s.clean = (len(b)-headLen)%recordLen == 0
+	for b = b[headLen:]; len(b) >= recordLen; b = b[recordLen:] {
+		if k, _, ok := parseRecord(b[:recordLen]); ok {
+			s.at[k] = len(s.records)
+			s.records = append(s.records, b[:recordLen]...)
+		} else {
+			s.clean = false
+		}
+	}
+	s.saved = len(s.records)
+}
+
+func readCache(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() > headLen+recordsMax*recordLen {
+		return nil, errors.Join(err, errors.ErrUnsupported)
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
+}
+
+// unwritable is for the one line that says so, of however many files.
+var unwritable sync.Once
+
+// save appends the new records, or writes the file anew. s.mu is held.
+func (s *Store) save() {
+	if s.dir == "" || s.saved == len(s.records) || !s.id.settled() {
+		return
+	}
+	s.savedAt = time.Now()
+	if !s.clean || s.append() != nil {
+		if err := s.write(); err != nil {
+			unwritable.Do(func() {
+				slog.Debug("hashes and statistics are not kept", "directory", s.dir, "reason", err)
+			})
+			s.dir = ""
+			return
+		}
+	}
+	s.saved, s.clean = len(s.records), true
+}
+
+// append adds to a file that is still about the same state: another process may have replaced it.
+func (s *Store) append() error {
+	f, err := os.OpenFile(s.name(), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, headLen)
+	if err := readFull(f, head, 0); err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err != nil || string(head) != string(s.id.head()) || (st.Size()-headLen)%recordLen != 0 {
+		return errors.Join(err, errors.ErrUnsupported)
+	}
+	_, err = f.Write(s.records[s.saved:])
+	return err
+}
+
+// write makes the file beside its place and renames it, so that no reader sees half of it.
+func (s *Store) write() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, ".new-*"+cachedir.DigestExt)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(s.id.head(), s.records...))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), s.name()); err != nil {
+		return err
+	}
+	cachedir.Trim(s.dir, s.name())
+	return nil
+}
