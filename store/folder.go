@@ -104,14 +104,12 @@ func (f *folder) refresh() {
 	f.scanned = time.Now()
 }
 
+// naturally compares names that differ, for slices.SortFunc.
 func naturally(a, b string) int {
-	switch {
-	case index.NaturalLess(a, b):
+	if index.NaturalLess(a, b) {
 		return -1
-	case index.NaturalLess(b, a):
-		return 1
 	}
-	return 0
+	return 1
 }
 
 // A listing is a directory's entries.

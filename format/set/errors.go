@@ -86,11 +86,16 @@ func (e *IncompleteError) Error() string {
 }
 
 func (e *IncompleteError) summary() string {
-	names := make([]string, len(e.Missing))
-	for i, a := range e.Missing {
-		names[i] = a.String()
+	const limit = 200
+	var names []string
+	for _, a := range e.Missing[:min(len(e.Missing), limit)] {
+		names = append(names, a.String())
 	}
-	return fmt.Sprintf("%d of %s missing: %s", len(e.Missing), plural(e.Total, "file"), Enumerate(names, 200))
+	list := strings.Join(names, ", ")
+	if len(e.Missing) > limit {
+		list = fmt.Sprintf("%s and %d more", list, len(e.Missing)-limit)
+	}
+	return fmt.Sprintf("%d of %s missing: %s", len(e.Missing), plural(e.Total, "file"), list)
 }
 
 func plural(n int, noun string) string {
@@ -104,15 +109,15 @@ func plural(n int, noun string) string {
 func (a Absent) String() string {
 	var known []string
 	if a.Target != "" {
-		known = append(known, "a link to "+a.Target+", which is not there")
+		known = append(known, "a link to "+printable(a.Target)+", which is not there")
 	}
 	if a.Download != "" {
-		known = append(known, "download unfinished: "+a.Download)
+		known = append(known, "download unfinished: "+printable(a.Download))
 	}
 	if len(known) == 0 {
-		return a.Name
+		return printable(a.Name)
 	}
-	return a.Name + " (" + strings.Join(known, "; ") + ")"
+	return printable(a.Name) + " (" + strings.Join(known, "; ") + ")"
 }
 
 // download finds what a download of path left when it stopped: curl, wget, browsers, aria2 and the

@@ -270,9 +270,12 @@ func (p *indexParser) fault(reason error, msg string, args ...any) *tensor.Forma
 
 func (p *indexParser) faultOf(name string, reason error, msg string, args ...any) *tensor.FormatError {
 	fault := p.fault(reason, msg, args...)
-	fault.Tensor = name
+	fault.Tensor = name[:min(len(name), maxShown)]
 	return fault
 }
+
+// maxShown is how much of a tensor's name a message shows.
+const maxShown = 256
 
 // maxName is the longest path that Linux takes.
 const maxName = math.MaxUint16 >> 4

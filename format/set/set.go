@@ -8,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"weightfs/format/index"
 	"weightfs/format/tensor"
@@ -118,9 +121,10 @@ func (s *Survey) fault() error {
 
 // findFile is for a file that the user named: an index, a part of a set, or a checkpoint by itself.
 func findFile(dir, name string, opt Options) (*Set, error) {
-	s, err := Look(dir)
+	s := &Survey{Dir: dir}
+	err := s.read()
 	if err != nil {
-		s = &Survey{Dir: dir} // a directory that may be entered and not listed: the file stands alone
+		s = &Survey{Dir: dir} // it may be entered and not listed: the file stands alone
 	}
 	set := &Set{Dir: dir, Name: dirName(dir)}
 	evident := s.has("config.json") || s.has("adapter_config.json") || standard(name)
@@ -137,6 +141,7 @@ func findFile(dir, name string, opt Options) (*Set, error) {
 		return nil, err
 	case set.Index != "":
 		evident = true
+		s.sort()
 		set.warnStray(s)
 	case group != nil:
 		set.addNumbered(group)
@@ -150,6 +155,7 @@ func findFile(dir, name string, opt Options) (*Set, error) {
 		return nil, err
 	}
 	if evident {
+		s.sort()
 		set.addSide(s)
 	}
 	return set, nil
@@ -192,14 +198,12 @@ func (s *Set) readIndex(name string) error {
 	return nil
 }
 
+// naturally compares names that differ, for slices.SortFunc.
 func naturally(a, b string) int {
-	switch {
-	case index.NaturalLess(a, b):
+	if index.NaturalLess(a, b) {
 		return -1
-	case index.NaturalLess(b, a):
-		return 1
 	}
-	return 0
+	return 1
 }
 
 func (s *Set) addNumbered(g *numberedSet) {
@@ -271,10 +275,23 @@ const maxStray = 10
 
 // Enumerate lists names up to a limit, for a message.
 func Enumerate(names []string, limit int) string {
-	if len(names) <= limit {
-		return strings.Join(names, ", ")
+	shown := make([]string, min(len(names), limit))
+	for i := range shown {
+		shown[i] = printable(names[i])
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+	list := strings.Join(shown, ", ")
+	if len(names) > limit {
+		list = fmt.Sprintf("%s and %d more", list, len(names)-limit)
+	}
+	return list
+}
+
+// printable quotes a name that would break a line or a terminal.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // dirName is what people call a directory: a hub snapshot goes by its repository.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ func (s *Set) addSide(look *Survey) {
 		return
 	}
 	for _, name := range look.files {
-		if isWeights(name) || isIndex(name) || name == s.Index {
+		if isWeights(name) || isIndex(name) || name == s.Index || slices.Contains(s.Files, name) {
 			continue
 		}
 		if len(s.Side) == maxSideFiles {

@@ -20,7 +20,7 @@ type Survey struct {
 	Dirs       []string // the directories below it
 	Pipeline   bool     // a diffusers pipeline: its directories are the components
 
-	files    []string // all but directories; natural order
+	files    []string // all but directories; in natural order once sorted
 	hidden   []string // whose names begin with a dot: macOS' ._model.safetensors, .git, .cache
 	several  bool
 	numbered *numberedSet // with Choice: the set that it stands for
@@ -32,6 +32,7 @@ func Look(dir string) (*Survey, error) {
 	if err := s.read(); err != nil {
 		return nil, err
 	}
+	s.sort()
 	for _, f := range families {
 		s.choose(f)
 		if s.Choice != "" || s.several {
@@ -73,9 +74,12 @@ func (s *Survey) read() error {
 			s.files = append(s.files, name)
 		}
 	}
+	return nil
+}
+
+func (s *Survey) sort() {
 	slices.SortFunc(s.files, naturally)
 	slices.SortFunc(s.Dirs, naturally)
-	return nil
 }
 
 func (s *Survey) has(name string) bool { return slices.Contains(s.files, name) }
