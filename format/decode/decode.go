@@ -1,7 +1,8 @@
 // Package decode turns stored elements into float32, bit for bit as NumPy with ml_dtypes and as
 // gguf-py do (for Q1_0 and Q2_0, which gguf-py lacks, as ggml does), and reads them through an io.ReaderAt so that a view of any size needs no memory.
-// Every product is rounded to float32 by a conversion of its own: without it the compiler may fuse
-// a multiplication with an addition, and the last bit would depend on the processor.
+// A product that is added to or subtracted, even in another statement, is rounded to float32 by a
+// conversion of its own: without it the compiler may fuse the two operations, and the last bit
+// would depend on the processor.
 package decode
 
 import "weightfs/format/tensor"

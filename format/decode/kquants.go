@@ -6,7 +6,7 @@ package decode
 func q2K(y []float32, b []byte) {
 	d, dmin := scale(b[80:]), scale(b[82:])
 	for g, s := range b[:16] {
-		dl, ml := d*unsigned[s&15], dmin*unsigned[s>>4]
+		dl, ml := d*unsigned[s&15], float32(dmin*unsigned[s>>4])
 		out, shift := y[16*g:][:16], g>>1&3*2
 		for i, q := range b[16+g>>3*32+g&1*16:][:16] {
 			out[i] = float32(dl*unsigned[q>>shift&3]) - ml
@@ -46,8 +46,8 @@ func q4K(y []float32, b []byte) {
 	for pair := range 4 {
 		s0, m0 := scaleMin(b[4:16], 2*pair)
 		s1, m1 := scaleMin(b[4:16], 2*pair+1)
-		dl, ml := d*unsigned[s0], dmin*unsigned[m0]
-		dh, mh := d*unsigned[s1], dmin*unsigned[m1]
+		dl, ml := d*unsigned[s0], float32(dmin*unsigned[m0])
+		dh, mh := d*unsigned[s1], float32(dmin*unsigned[m1])
 		lo, hi := y[64*pair:][:32], y[64*pair+32:][:32]
 		for i, q := range b[16+32*pair:][:32] {
 			lo[i] = float32(dl*unsigned[q&15]) - ml
@@ -63,8 +63,8 @@ func q5K(y []float32, b []byte) {
 	for pair := range 4 {
 		s0, m0 := scaleMin(b[4:16], 2*pair)
 		s1, m1 := scaleMin(b[4:16], 2*pair+1)
-		dl, ml := d*unsigned[s0], dmin*unsigned[m0]
-		dh, mh := d*unsigned[s1], dmin*unsigned[m1]
+		dl, ml := d*unsigned[s0], float32(dmin*unsigned[m0])
+		dh, mh := d*unsigned[s1], float32(dmin*unsigned[m1])
 		lo, hi := y[64*pair:][:32], y[64*pair+32:][:32]
 		for i, q := range b[48+32*pair:][:32] {
 			h := high[i] >> (2 * pair)
