@@ -46,7 +46,7 @@ func Find(mp string) (m Mounted, ok bool, err error) {
 	if err != nil {
 		return Mounted{}, false, err
 	}
-	list, err := mountTable(mountinfo.SingleEntryFilter(dir))
+	list, err := mountTable(func(m *mountinfo.Info) (skip, stop bool) { return m.Mountpoint != dir, false })
 	if err != nil || len(list) == 0 {
 		return Mounted{}, false, err
 	}
