@@ -237,7 +237,7 @@ func (r repo) snapshots() []string {
 	entries, _ := os.ReadDir(filepath.Join(r.dir, "snapshots"))
 	var out []string
 	for _, e := range entries {
-		if isDir(filepath.Join(r.dir, "snapshots", e.Name())) {
+		if e.IsDir() || isDir(filepath.Join(r.dir, "snapshots", e.Name())) {
 			out = append(out, e.Name())
 		}
 	}

@@ -80,7 +80,10 @@ func (l *Library) revisions(r repo, name string) []entry {
 		main = all[0]
 	}
 	var entries []entry
-	names := r.refNames()
+	var names map[string]string
+	if len(all) > 1 || !slices.Contains(all, main) {
+		names = r.refNames()
+	}
 	for _, commit := range all {
 		as := name
 		if commit != main {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weightfs/format"
 	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
@@ -310,6 +311,31 @@ func TestRename(t *testing.T) {
 	} {
 		if got := (Blob{Name: c.name}).Rename(c.key); got != c.want {
 			t.Errorf("%q of %q: %q, want %q", c.key, c.name, got, c.want)
+		}
+	}
+}
+
+// A model that Ollama stores as one file a tensor is opened under the names of its manifest.
+func TestOpenTensorsOfOllama(t *testing.T) {
+	file := func(key string) string {
+		header := `{"` + key + `":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`
+		return string(rune(len(header))) + strings.Repeat("\x00", 7) + header + "hi"
+	}
+	home := tree(t,
+		".ollama/models/manifests/registry.ollama.ai/library/t/latest="+layers("tensor; name=\\\"unet/a.w\\\"", "sha256:"+hexA, "tensor; name=b.w", "sha256:"+hexB),
+		".ollama/models/blobs/sha256-"+hexA+"="+file("data"), ".ollama/models/blobs/sha256-"+hexB+"="+file("b.w"))
+	p, err := Resolve("ollama:t", environment(home, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.Open(format.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, name := range []string{"unet/a.w", "b.w"} {
+		if _, ok := c.ByName(name); !ok {
+			t.Errorf("no %s", name)
 		}
 	}
 }
