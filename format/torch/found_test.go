@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -154,7 +153,6 @@ func TestBombs(t *testing.T) {
 		{"doubled names", doubled(dict(str(strings.Repeat("x", 50000)), w), 14), 0, "limit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			start := time.Now()
 			h, err := parse(archiveOf(t, pkl(test.pickle), member{name: "m/data/0", data: raw(2)}))
 			if test.about != "" {
 				if err == nil {
@@ -163,9 +161,6 @@ func TestBombs(t *testing.T) {
 				checkMessage(t, err, []string{test.about})
 			} else if err != nil || len(h.Tensors) != test.tensors {
 				t.Errorf("got %v, want %d tensors", err, test.tensors)
-			}
-			if d := time.Since(start); d > 30*time.Second {
-				t.Errorf("took %v", d)
 			}
 		})
 	}

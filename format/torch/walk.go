@@ -80,20 +80,30 @@ func (w *walk) tensors(root any) error {
 	return err
 }
 
-// step moves the path to the next child.
+// step takes the next child, and moves the path to it unless it is a plain value.
 func (w *walk) step(f *frame) any {
 	i := f.next
 	f.next++
+	var v any
+	if i < len(f.items) {
+		v = f.items[i].Value
+	} else {
+		v = f.list[i-len(f.items)]
+	}
+	switch v.(type) {
+	case nil, bool, int64, float64, string:
+		return nil
+	}
 	w.path = w.path[:f.path]
 	if len(w.frames) > 1 {
 		w.path = append(w.path, '.')
 	}
 	if i < len(f.items) {
 		w.path = pickle.AppendStr(w.path, f.items[i].Key)
-		return f.items[i].Value
+	} else {
+		w.path = strconv.AppendInt(w.path, int64(i-len(f.items)), 10)
 	}
-	w.path = strconv.AppendInt(w.path, int64(i), 10)
-	return f.list[i]
+	return v
 }
 
 func (w *walk) leave(f *frame) {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"weightfs/format/tensor"
 )
@@ -168,7 +167,6 @@ func TestBombs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			start := time.Now()
 			p, err := load(test.pickle)
 			runtime.ReadMemStats(&after)
 			if (err == nil) != test.ok {
@@ -177,8 +175,8 @@ func TestBombs(t *testing.T) {
 			if err == nil {
 				AppendStr(nil, p.Root)
 			}
-			if d, n := time.Since(start), after.TotalAlloc-before.TotalAlloc; d > 20*time.Second || n > 4<<30 {
-				t.Errorf("took %v and %d bytes", d, n)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<30 {
+				t.Errorf("took %d bytes", n)
 			}
 		})
 	}
