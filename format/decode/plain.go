@@ -18,22 +18,10 @@ func f32(dst []float32, src []byte) {
 	}
 }
 
-// bf16 widens: a bfloat16 is the upper half of a float32. Eight at a time, with bounds that the
-// compiler can see, is four times as fast as the plain loop.
+// bf16 widens: a bfloat16 is the upper half of a float32.
 func bf16(dst []float32, src []byte) {
 	n := len(src) &^ 15
-	for i := 0; i < n; i += 16 {
-		b, y := src[i:i+16:i+16], dst[i/2:i/2+8:i/2+8]
-		lo, hi := le.Uint64(b), le.Uint64(b[8:])
-		y[0] = math.Float32frombits(uint32(lo) << 16)
-		y[1] = math.Float32frombits(uint32(lo) & 0xffff0000)
-		y[2] = math.Float32frombits(uint32(lo>>32) << 16)
-		y[3] = math.Float32frombits(uint32(lo>>32) & 0xffff0000)
-		y[4] = math.Float32frombits(uint32(hi) << 16)
-		y[5] = math.Float32frombits(uint32(hi) & 0xffff0000)
-		y[6] = math.Float32frombits(uint32(hi>>32) << 16)
-		y[7] = math.Float32frombits(uint32(hi>>32) & 0xffff0000)
-	}
+	widen(dst[:n/2], src[:n])
 	for i := n; i < len(src); i += 2 {
 		dst[i/2] = math.Float32frombits(uint32(le.Uint16(src[i:])) << 16)
 	}
