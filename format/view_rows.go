@@ -131,5 +131,9 @@ func (f *sliceFile) Open() (Content, error) {
 	return newSegments(Literal(head), seg.slice(int64(f.row)*size, size)), nil
 }
 
-func (f *sliceFile) View() string   { return "rows" }
+func (f *sliceFile) View() string { return "rows" }
+func (f *sliceFile) ShardFormat() string {
+	return f.dir.c.Shards[f.dir.c.index.Records[f.dir.tensor].File].Format
+}
+
 func (f *sliceFile) Tensor() Tensor { return f.dir.c.Tensor(int(f.dir.tensor)) }

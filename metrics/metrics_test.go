@@ -1,0 +1,126 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weightfs/format"
+)
+
+// file is a tensor's file, of which only the labels matter here.
+type file struct{ format.TensorFile }
+
+func (file) View() string        { return "npy" }
+func (file) ShardFormat() string { return "gguf" }
+
+func get(t *testing.T, network, addr, path string) (int, string) {
+	t.Helper()
+	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}}
+	r, err := c.Get("http://mount" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+func TestCounts(t *testing.T) {
+	m := New("1.2.3")
+	m.Opened(file{}, 0)
+	m.Opened(file{}, 0)
+	m.Closed(file{})
+	m.Opened(file{}, syscall.ESTALE)
+	m.Read(file{}, 4096, time.Millisecond, 0)
+	m.Read(file{}, 0, time.Millisecond, syscall.EIO)
+	m.CheckpointOpened(&format.Checkpoint{Took: time.Second, FromIndex: true})
+	s, err := m.Serve("127.0.0.1:0", func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	code, text := get(t, "tcp", s.Addr(), "/metrics")
+	if code != http.StatusOK {
+		t.Fatal(code)
+	}
+	for _, line := range []string{
+		`weightfs_tensor_loads_total{format="gguf",view="npy"} 2`,
+		`weightfs_load_latency_seconds_count 1`, `weightfs_bytes_served_total 4096`,
+		`weightfs_errors_total{errno="EIO",op="read"} 1`, `weightfs_errors_total{errno="ESTALE",op="open"} 1`,
+		`weightfs_open_files 1`, `weightfs_checkpoints 1`, `weightfs_checkpoint_open_seconds_count 1`,
+		`weightfs_index_lookups_total{result="hit"} 1`, `weightfs_index_lookups_total{result="miss"} 0`,
+		`weightfs_build_info{version="1.2.3"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %q", line)
+		}
+	}
+}
+
+func TestHealthSaysWhatIsWrong(t *testing.T) {
+	var fault error
+	s, err := New("").Serve("127.0.0.1:0", func() error { return fault })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if code, text := get(t, "tcp", s.Addr(), "/healthz"); code != http.StatusOK || text != "ok\n" {
+		t.Errorf("%d %q", code, text)
+	}
+	fault = errors.New("a.safetensors: replaced")
+	if code, text := get(t, "tcp", s.Addr(), "/healthz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "replaced") {
+		t.Errorf("%d %q", code, text)
+	}
+}
+
+func TestUnixSocketOfAKilledServerIsTakenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	s, err := New("").Serve("unix:"+path, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := get(t, "unix", path, "/healthz"); code != http.StatusOK {
+		t.Error(code)
+	}
+	if _, err := New("").Serve(path, nil); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second server: %v", err)
+	}
+	s.Close()
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+func TestNoSocketReplacesAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New("").Serve(path, nil); err == nil {
+		t.Error("no error")
+	}
+	if b, _ := os.ReadFile(path); string(b) != "x" {
+		t.Error("the file is gone")
+	}
+}
