@@ -28,7 +28,7 @@ func (f *openFlags) open(source string) (*format.Checkpoint, error) {
 	}
 	opt := f.opt
 	if dir, err := cachedir.Dir(); err == nil {
-		opt.UnpackDir = dir
+		opt.UnpackDir, opt.DigestDir = dir, dir
 		if !f.noIndex {
 			opt.IndexDir = dir
 		}

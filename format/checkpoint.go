@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"weightfs/digest"
 	"weightfs/format/decode"
 	"weightfs/format/elements"
 	"weightfs/format/index"
@@ -40,6 +41,8 @@ type Checkpoint struct {
 	metadata     func() []byte
 	tensors      func() *rendering // tensors.json
 	byName       func() *flatNames
+	sums         func() *sums
+	digests      []*digest.Store      // of the shards
 	scales       func() bool          // a tensor may be the scale of another
 	quantization func() decode.Config // what config.json says
 	total        func() totals
@@ -125,6 +128,7 @@ func (c *Checkpoint) fresh(shards ...*Shard) error {
 // Close closes the shards; no node or content may be in use any more.
 func (c *Checkpoint) Close() error {
 	var errs []error
+	c.saveDigests()
 	for _, s := range c.Shards {
 		errs = append(errs, s.Close())
 	}
@@ -163,6 +167,8 @@ func (c *Checkpoint) prepare() {
 		return c.tensorsJSON(c.Len(), func(i int) uint32 { return uint32(i) })
 	})
 	c.byName = sync.OnceValue(c.flatNames)
+	c.sums = sync.OnceValue(c.newSums)
+	c.digests = c.newDigests()
 }
 
 func shardStat(s *Shard) Stat {

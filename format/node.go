@@ -69,6 +69,13 @@ type File interface {
 	Open() (Content, error)
 }
 
+// A Costly file takes long to make: who reads its first line must not wait for its last. The kernel is
+// not to read ahead of what is asked for.
+type Costly interface {
+	File
+	Costly()
+}
+
 // A TensorFile is a File that shows one tensor.
 type TensorFile interface {
 	File

@@ -33,6 +33,7 @@ type Options struct {
 	Gen     uint64 // of every node: the n-th state of a checkpoint of many
 
 	IndexDir    string // where indexes are kept; empty for nowhere
+	DigestDir   string // where hashes and statistics are kept; empty for nowhere
 	UnpackDir   string // where deflated tensors are unpacked; empty for os.TempDir
 	UnpackLimit int64  // bytes of them at most; 0 for UnpackLimit's default
 }

@@ -29,12 +29,20 @@ func (c *Checkpoint) Root() Dir {
 	file("README.txt", literal(c.readme))
 	file("tensors.json", func() (Content, error) { return newSegments(c.tensors().segment()), nil })
 	file("metadata.json", literal(c.metadata))
+	if c.shows(rawView.name) {
+		sumsIno := c.ino(ino)
+		d.add(fixedEntry{"SHA256SUMS", 0, sumsIno, func() (Node, error) { return c.sumsFile(sumsIno), nil }})
+	}
 	for _, name := range Views {
-		if c.opt.Views == nil || slices.Contains(c.opt.Views, name) {
+		if c.shows(name) {
 			d.addNode(name, c.viewRoot(name))
 		}
 	}
 	return d
+}
+
+func (c *Checkpoint) shows(view string) bool {
+	return c.opt.Views == nil || slices.Contains(c.opt.Views, view)
 }
 
 // viewRoot is the top directory of a view.
@@ -51,7 +59,7 @@ func (c *Checkpoint) viewRoot(name string) Dir {
 	case "files":
 		return c.filesDir(inoFiles)
 	}
-	for _, v := range []*view{rawView, jsonView, npyView, f32View} {
+	for _, v := range []*view{rawView, jsonView, npyView, f32View, statsView} {
 		if v.name == name {
 			return &viewDir{c, v, 0}
 		}
@@ -72,11 +80,13 @@ func (c *Checkpoint) readme() []byte {
 	fmt.Fprintf(&b, "%s\n\n%s, %d tensors, %s, %s elements\n\n", c.Source, c.Format, c.Len(), humanize.IBytes(t.bytes), humanize.Comma(int64(t.elements)))
 	b.WriteString(`tensors.json   every tensor, every file, every warning
 metadata.json  the checkpoint's own key/value metadata
+SHA256SUMS     of everything in raw/, for sha256sum -c; computed when it is read
 raw/           elements only: contiguous, row-major, little-endian
 json/          dtype, shape, where the bytes lie
 npy/           the same bytes behind a NumPy header
 f32/           floating-point and quantised tensors decoded to float32
 rows/          one slice of dimension 0 a file, of tensors of three dimensions and more
+stats/         minimum, maximum, mean, NaN, SHA-256; computed when it is read
 parts/         all tensors below a directory as one safetensors file
 by-name/       a link for each tensor, called as the tensor is
 assembled/     the whole checkpoint as one safetensors file, beside its other files

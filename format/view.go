@@ -42,10 +42,12 @@ var (
 	jsonView = &view{name: "json", ext: ".json", slot: slotJSON, size: jsonSize, open: openJSON}
 	npyView  = &view{name: "npy", ext: ".npy", slot: slotNPY, flag: flagNPY, size: npySize, open: openNPY}
 	f32View  = &view{name: "f32", ext: ".npy", slot: slotF32, flag: flagF32, size: f32Size, open: openF32}
+
+	statsView = &view{name: "stats", ext: ".json", slot: slotStats, size: statsSize, open: openStats}
 )
 
 // Views are the names of all views, in the order in which the mount lists them.
-var Views = []string{"raw", "json", "npy", "f32", "rows", "parts", "by-name", "assembled", "files"}
+var Views = []string{"raw", "json", "npy", "f32", "rows", "stats", "parts", "by-name", "assembled", "files"}
 
 // markViews says of each tensor which views show it.
 func (c *Checkpoint) markViews() {

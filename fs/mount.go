@@ -91,6 +91,7 @@ func (t *tree) mountOptions() *fuse.MountOptions {
 		DisableSplice:            true, // replies are vectors
 		DisableXAttrs:            !t.XAttr,
 		ExplicitDataCacheControl: true,
+		ExtraCapabilities:        fuse.CAP_DIRECT_IO_ALLOW_MMAP, // of what is costly
 		EnableSymlinkCaching:     true,
 		Debug:                    t.Debug,
 		// Of go-fuse's messages most tell of readers that were interrupted.
