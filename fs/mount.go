@@ -5,6 +5,8 @@ package fs
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -52,6 +54,7 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 	if opt.ReadAhead == 0 {
 		opt.ReadAhead = defaultReadAhead
 	}
+	threads()
 	conn, err := attach(dir, opt)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,16 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 	}
 	s.readAhead(opt.ReadAhead)
 	return s, nil
+}
+
+// threads lets at least four requests be in the kernel at once, also on a machine of two processors: a
+// thread that copies a reply, or waits there for a disk, keeps its place among GOMAXPROCS for up to
+// 10 ms. go-fuse takes its number of readers from it.
+func threads() {
+	const least = 4
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {
+		runtime.GOMAXPROCS(least)
+	}
 }
 
 func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {

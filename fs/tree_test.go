@@ -127,7 +127,10 @@ func shardFile(s *format.Shard) *tensorFile {
 	}}
 }
 
+var _ format.TensorFile = (*tensorFile)(nil)
+
 func (f *tensorFile) View() string          { return "raw" }
+func (f *tensorFile) ShardFormat() string   { return "safetensors" }
 func (f *tensorFile) Tensor() format.Tensor { return f.tensor }
 
 func (f *tensorFile) Open() (format.Content, error) {
