@@ -17,9 +17,10 @@ import (
 	"weightfs/format/tensor"
 )
 
+// keepAfter: what opens faster than this is not worth a file. (Tests change it.)
+var keepAfter = 50 * time.Millisecond
+
 const (
-	// keepAfter: what opens faster than this is not worth a file.
-	keepAfter = 50 * time.Millisecond
 	// keepMost is the size of the cache, beyond which the oldest files go.
 	keepMost = 1 << 30
 	// keepSettled: a file changed less than this before it was read may change once more and look the

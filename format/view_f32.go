@@ -2,6 +2,7 @@ package format
 
 import (
 	"io"
+	"strings"
 
 	"weightfs/format/decode"
 	"weightfs/format/tensor"
@@ -85,8 +86,16 @@ func (c *Checkpoint) f32Can(t uint32) bool {
 	if _, _, needs := c.scaleOf(t); needs {
 		return false
 	}
-	return decode.Supported(tensor.DType(c.index.Records[t].DType))
+	d := tensor.DType(c.index.Records[t].DType)
+	if d.Kind() == tensor.Block && strings.Contains(c.index.Extra(t), bigEndianExtra) {
+		return false
+	}
+	return decode.Supported(d)
 }
+
+// bigEndianExtra marks tensors of a big-endian GGUF. Its blocks are shown as stored: their inner fields
+// are swapped, which no decoder knows.
+const bigEndianExtra = `"stored_byteorder": "big"`
 
 // floatShape is the shape of a tensor that is decoded.
 func (c *Checkpoint) floatShape(t uint32) []uint64 {

@@ -1,0 +1,183 @@
+package format
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"weightfs/format/names"
+)
+
+// kept opens a checkpoint as the second time, with the index of the first in a cache of the test's.
+func keptSample(t *testing.T) (path string, opt Options) {
+	old := keepAfter
+	keepAfter = 0
+	t.Cleanup(func() { keepAfter = old })
+	path = sample(t)
+	settle(t, path)
+	return path, Options{IndexDir: filepath.Join(t.TempDir(), "cache")}
+}
+
+// settle waits until the files are older than the clock's coarseness.
+func settle(t *testing.T, _ string) {
+	t.Helper()
+	time.Sleep(3 * keepSettled)
+}
+
+func indexes(t *testing.T, dir string) []string {
+	list, err := filepath.Glob(filepath.Join(dir, "*"+keepExt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestSecondOpenUsesTheIndex(t *testing.T) {
+	path, opt := keptSample(t)
+	first := openTest(t, path, opt)
+	if first.FromIndex {
+		t.Fatal("there was no index")
+	}
+	first.Keep()
+	second := openTest(t, path, opt)
+	if !second.FromIndex {
+		t.Fatal("the index was not used")
+	}
+	for _, file := range []string{"tensors.json", "metadata.json", "json/experts.json", "raw/model/layers/0/q.weight.raw",
+		"rows/experts~2/2.npy", "f32/model/layers/10/q.weight.npy", "assembled/model.safetensors", "assembled/config.json"} {
+		if a, b := readNode(t, first, file), readNode(t, second, file); string(a) != string(b) {
+			t.Errorf("%s: %q, was %q", file, b, a)
+		}
+	}
+}
+
+func TestStaleIndexIsMadeAgain(t *testing.T) {
+	path, opt := keptSample(t)
+	openTest(t, path, opt).Keep()
+	for name, change := range map[string]func() error{
+		"shard touched":   func() error { return os.Chtimes(path, time.Now(), time.Unix(1e9, 0)) },
+		"side file added": func() error { return os.WriteFile(filepath.Join(filepath.Dir(path), "tokenizer.json"), nil, 0o644) },
+		"shard's mode":    func() error { return os.Chmod(path, 0o600) },
+		"shard overwritten": func() error {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, b, 0o600)
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, path)
+		c := openTest(t, path, opt)
+		if c.FromIndex {
+			t.Errorf("%s: the old index was used", name)
+		}
+		c.Keep()
+		if !openTest(t, path, opt).FromIndex {
+			t.Errorf("%s: the new index is not used", name)
+		}
+	}
+}
+
+func TestDamagedIndexIsMadeAgain(t *testing.T) {
+	path, opt := keptSample(t)
+	openTest(t, path, opt).Keep()
+	files := indexes(t, opt.IndexDir)
+	if len(files) != 1 {
+		t.Fatalf("%d indexes", len(files))
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append([]byte(nil), whole...)
+	damaged[len(damaged)/2] ^= 1
+	for name, b := range map[string][]byte{"a bit": damaged, "cut": whole[:len(whole)-1], "empty": {}, "text": []byte("hello")} {
+		if err := os.WriteFile(files[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := openTest(t, path, opt)
+		if c.FromIndex {
+			t.Errorf("%s: used", name)
+		}
+		c.Keep()
+		if !openTest(t, path, opt).FromIndex {
+			t.Errorf("%s: not made again", name)
+		}
+	}
+}
+
+func TestIndexIsOfTheSameOptions(t *testing.T) {
+	path, opt := keptSample(t)
+	openTest(t, path, opt).Keep()
+	other := opt
+	p, err := names.NewPattern("*experts*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Exclude = []names.Pattern{p}
+	if c := openTest(t, path, other); c.FromIndex || c.Len() != 5 {
+		t.Errorf("%d tensors, from the index: %t", c.Len(), c.FromIndex)
+	}
+}
+
+func TestUnwritableCacheIsNoFault(t *testing.T) {
+	path, opt := keptSample(t)
+	opt.IndexDir = filepath.Join(path, "no", "directory")
+	openTest(t, path, opt).Keep()
+	if c := openTest(t, path, opt); c.FromIndex || c.Len() != 7 {
+		t.Error("the tree is not whole")
+	}
+}
+
+func TestFastOpeningKeepsNothing(t *testing.T) {
+	path, opt := keptSample(t)
+	keepAfter = time.Hour
+	openTest(t, path, opt).Keep()
+	if _, err := os.Stat(opt.IndexDir); err == nil {
+		t.Error("a cache directory was made")
+	}
+}
+
+func TestFileThatJustChangedIsNotKept(t *testing.T) {
+	path, opt := keptSample(t)
+	now := time.Now().Add(time.Hour)
+	if err := os.Chtimes(path, now, now); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, path, opt).Keep()
+	if files := indexes(t, opt.IndexDir); len(files) != 0 {
+		t.Errorf("kept %s", strings.Join(files, " "))
+	}
+}
+
+func TestOldestIndexesGoFirst(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"b", "a", "c", "new"} {
+		path := filepath.Join(dir, name+keepExt)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(keepMost / 2); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		at := time.Unix(int64(1000-i), 0)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trim(dir, filepath.Join(dir, "new"+keepExt))
+	var left []string
+	for _, f := range indexes(t, dir) {
+		left = append(left, filepath.Base(f))
+	}
+	if s := strings.Join(left, " "); s != "b.index new.index" {
+		t.Errorf("left: %s", s)
+	}
+}
