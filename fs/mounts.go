@@ -169,9 +169,17 @@ func Unmount(mp string) error {
 func (m Mounted) unmount() error { return m.umount(0, "-u") }
 func (m Mounted) detach() error  { return m.umount(unix.MNT_DETACH, "-uz") }
 
-// umount asks the kernel, or where that needs root the helper.
+// umount asks the kernel, or where that needs root the helper. Both take what is uppermost at a path,
+// which may be a mount of somebody else by now.
 func (m Mounted) umount(flags int, option string) error {
-	err := unix.Unmount(m.Dir, flags|unix.UMOUNT_NOFOLLOW)
+	top, ok, err := Find(m.Dir)
+	if err != nil {
+		return err
+	}
+	if ok && top.Minor != m.Minor {
+		return fmt.Errorf("%s: %w: a mount of type %s lies over it", m.Dir, ErrBusy, top.Type)
+	}
+	err = unix.Unmount(m.Dir, flags|unix.UMOUNT_NOFOLLOW)
 	helper := fusermount()
 	if errors.Is(err, unix.EPERM) && helper != "" {
 		return m.helperUmount(helper, option)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -201,6 +202,32 @@ func TestForeignMount(t *testing.T) {
 	}
 	if m, ok, err := Find(mnt); !ok || m.Ours() || err != nil {
 		t.Errorf("found %+v, %v", m, err)
+	}
+}
+
+// What somebody mounted over a mount of ours is not taken away in its place.
+func TestCovered(t *testing.T) {
+	s, mnt := mount(t, fixture(), Options{})
+	if err := unix.Mount("none", mnt, "tmpfs", 0, "size=4k"); err != nil {
+		t.Skip(err)
+	}
+	uncover := sync.OnceFunc(func() { unix.Unmount(mnt, unix.MNT_DETACH) })
+	defer uncover()
+	if m, ok, err := Find(mnt); !ok || m.Ours() || err != nil {
+		t.Errorf("uppermost: %+v, %v", m, err)
+	}
+	if err := Unmount(mnt); !errors.Is(err, ErrForeign) {
+		t.Errorf("unmounting by path: %v", err)
+	}
+	if err := s.Unmount(); !errors.Is(err, ErrBusy) {
+		t.Errorf("unmounting: %v", err)
+	}
+	if err := s.Detach(); !errors.Is(err, ErrBusy) {
+		t.Errorf("detaching: %v", err)
+	}
+	uncover()
+	if err := s.Unmount(); err != nil {
+		t.Error(err)
 	}
 }
 
