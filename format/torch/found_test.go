@@ -189,8 +189,8 @@ func TestMeta(t *testing.T) {
 func TestMetaBounded(t *testing.T) {
 	for name, value := range map[string]string{
 		"long list":      "](" + strings.Repeat("K\x01", 200000) + "e",
-		"doubled lists":  "]Na" + strings.Repeat("2\x86", 18),
-		"one long str":   "]" + str(strings.Repeat("x", 900000)) + "a" + strings.Repeat("2\x86", 16),
+		"doubled lists":  "]Na" + strings.Repeat("2\x86", 14),
+		"one long str":   "]" + str(strings.Repeat("x", 900000)) + "a" + strings.Repeat("2\x86", 14),
 		"deep lists":     strings.Repeat("]", 5000) + "N" + strings.Repeat("a", 5000),
 		"cycle":          "]q\x00h\x00a",
 		"stub of itself": "]q\x00cm\nf\nh\x00\x85Ra",

@@ -12,11 +12,10 @@ import (
 
 const (
 	// maxVisits bounds the paths through the pickle's values, which references to one list can
-	// double with every line.
-	maxVisits = 1 << 24
-	// maxTensors bounds the tensors of one file, and maxAliases the names that a storage has on
-	// average, in a file of more than minTensors.
-	maxTensors, maxAliases, minTensors = 1 << 20, 64, 1 << 14
+	// double with every opcode; a pickle of few opcodes may have minVisits and maxShare for each.
+	maxVisits, minVisits, maxShare = 1 << 24, 1 << 16, 64
+	// maxTensors bounds the tensors of one file.
+	maxTensors = 1 << 20
 	// maxName is the longest name, maxNames bounds all names together. maxPath is the longest path
 	// below which tensors are looked for.
 	maxName  = 64 << 10
@@ -31,13 +30,11 @@ type walk struct {
 	h    *tensor.Header
 	find func(*storageID) (*storage, error)
 
-	storages, limit int // that the pickle names; of tensors
-
 	path    []byte
 	frames  []frame
 	on      map[any]bool // the containers of frames, to end at a cycle
 	names   map[string]int
-	visits  int
+	visits  int // that are left
 	letters int // of all names
 	dropped int // warnings beyond the limit
 }
@@ -54,9 +51,8 @@ type frame struct {
 
 // findTensors visits all paths of a pickle in the order of the file, and then its plain values.
 func findTensors(h *tensor.Header, p *pickle.Pickle, find func(*storageID) (*storage, error)) error {
-	w := &walk{h: h, find: find, on: make(map[any]bool), names: make(map[string]int), storages: len(p.Persistent)}
-	h.Tensors = make([]tensor.Info, 0, min(w.storages, 1<<16))
-	w.limit = min(maxTensors, max(minTensors, maxAliases*w.storages))
+	w := &walk{h: h, find: find, on: make(map[any]bool), names: make(map[string]int), visits: min(maxVisits, minVisits+maxShare*p.Ops)}
+	h.Tensors = make([]tensor.Info, 0, min(len(p.Persistent), 1<<16))
 	if err := w.tensors(p.Root); err != nil {
 		return err
 	}
@@ -113,8 +109,9 @@ func (w *walk) leave(f *frame) {
 }
 
 func (w *walk) visit(v any) error {
-	if w.visits++; w.visits > maxVisits {
-		return w.report(-1, unsafe("more paths through the pickle's values than the limit of %d", maxVisits))
+	if w.visits--; w.visits < 0 {
+		return w.report(-1, unsafe("more paths through the pickle's values than the limit of %d, or of %d and %d for each opcode",
+			maxVisits, minVisits, maxShare))
 	}
 	switch v := v.(type) {
 	case *pickle.Dict:
@@ -185,8 +182,8 @@ func (w *walk) storage(p *pickle.Persistent) error {
 
 // tensor adds a tensor to the header.
 func (w *walk) tensor(r reading) error {
-	if len(w.h.Tensors) == w.limit {
-		return unsafe("more tensors than the limit of %d for %d storages", w.limit, w.storages)
+	if len(w.h.Tensors) == maxTensors {
+		return unsafe("more tensors than the limit of %d", maxTensors)
 	}
 	if w.letters += len(w.path); len(w.path) > maxName || w.letters > maxNames {
 		return unsafe("a name of %d bytes exceeds the limit of %d, or of %d for all names together", len(w.path), maxName, maxNames)

@@ -33,6 +33,7 @@ const (
 type Pickle struct {
 	Root       any
 	Persistent []*Persistent // in the order of the file
+	Ops        int           // the opcodes that were run
 }
 
 // Load runs the pickle at c and leaves c behind its STOP. Faults are those of c. opaque names the
@@ -44,7 +45,7 @@ func Load(c *tensor.Cursor, opaque func(Global) string) (*Pickle, error) {
 	if err := c.Err(); err != nil {
 		return nil, say(err)
 	}
-	return &Pickle{Root: m.root, Persistent: m.persistent}, nil
+	return &Pickle{Root: m.root, Persistent: m.persistent, Ops: m.ops}, nil
 }
 
 // say puts in front of the cursor's message what was being read.
@@ -73,6 +74,7 @@ type machine struct {
 
 	op   *opcode // being run
 	off  int64   // its offset
+	ops  int
 	done bool
 	root any
 }
@@ -84,7 +86,7 @@ type opcode struct {
 }
 
 func (m *machine) run() {
-	for n := 0; !m.done; n++ {
+	for ; !m.done; m.ops++ {
 		m.off = m.c.Off()
 		code := m.c.U8("opcode")
 		m.op = &opcodes[code]
@@ -95,7 +97,7 @@ func (m *machine) run() {
 			m.fail(tensor.ErrMalformed, "%#02x is no opcode", code)
 		case m.op.do == nil:
 			m.fail(tensor.ErrUnsupported, "opcode %s (%#02x) is not of protocols 2 to 5 without extensions", m.op.name, code)
-		case n >= maxOps:
+		case m.ops >= maxOps:
 			m.fail(tensor.ErrUnsafe, "more opcodes than the limit of %d", maxOps)
 		case len(m.stack) > maxStack || len(m.marks) > maxMarks:
 			m.fail(tensor.ErrUnsafe, "%d values and %d marks on the stack, the limits are %d and %d",
