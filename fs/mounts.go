@@ -75,15 +75,20 @@ func userID(options string) int {
 	return -1
 }
 
-// realpath resolves mp as the mount table has it, without asking the file system that is mounted
-// there: readlink(2) of a mount's root fails before it gets that far, lstat(2) does not.
+// realpath resolves mp as the mount table has it.
 func realpath(mp string) (string, error) {
+	return bounded(func() (string, error) { return resolve(mp) })
+}
+
+// resolve does not ask the file system that is mounted at mp: readlink(2) of a mount's root fails
+// before it gets that far, lstat(2) does not.
+func resolve(mp string) (string, error) {
 	path, err := filepath.Abs(mp)
 	if err != nil {
 		return "", err
 	}
 	for range 40 {
-		parent, err := bounded(func() (string, error) { return filepath.EvalSymlinks(filepath.Dir(path)) })
+		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil {
 			return "", err
 		}
