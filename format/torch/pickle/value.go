@@ -13,7 +13,7 @@ import "math/big"
 //
 // All of them can be compared with ==, containers by identity.
 
-// Bytes is a bytes object.
+// Bytes is a bytes object or a bytearray.
 type Bytes string
 
 // Long stands for a str or bytes of more than maxString bytes, which stay in the file.
@@ -22,7 +22,7 @@ type Long struct{ Off, Len int64 }
 // A Tuple cannot change after it was made, but what it holds can.
 type Tuple struct{ Items []any }
 
-// A List is a Python list, or a bytearray's place is taken by Bytes.
+// A List is a list.
 type List struct{ Items []any }
 
 // A Set keeps its elements in the order of the file.
@@ -53,7 +53,7 @@ type Object struct {
 	Off    int64  // of its opcode
 }
 
-// Is tells whether o was made by the global of that dotted name.
+// Is tells whether o was made by that name of that module.
 func (o *Object) Is(module, name string) bool {
 	g, ok := o.Class.(Global)
 	return ok && g.Module == module && g.Name == name
