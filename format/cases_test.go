@@ -137,10 +137,16 @@ func checkTensor(t *testing.T, c *Checkpoint, got Tensor, w caseTensor) {
 	if got.DType.String() != w.DType || fmt.Sprint(got.Shape) != fmt.Sprint(w.Shape) || got.Bytes != w.NBytes {
 		t.Errorf("%q is %v %v of %d bytes, right is %v %v of %d", got.Name, got.DType, got.Shape, got.Bytes, w.DType, w.Shape, w.NBytes)
 	}
+	tree := NewFS(c.Root())
+	object, err := iofs.ReadFile(tree, "json/"+got.Path+".json")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	checkKeysOnce(t, object)
 	if w.SHA256 == "" {
 		return
 	}
-	tree := NewFS(c.Root())
 	raw, err := iofs.ReadFile(tree, "raw/"+got.Path+".raw")
 	if err != nil {
 		t.Error(err)
@@ -164,5 +170,38 @@ func checkTensor(t *testing.T, c *Checkpoint, got Tensor, w caseTensor) {
 	}
 	if head := npyHeader(*w.NPYDescr, shape); !bytes.HasPrefix(npy, head) || !bytes.Equal(npy[len(head):], raw) {
 		t.Errorf("%q: npy begins %q, right is %q", got.Name, npy[:min(len(npy), 128)], head)
+	}
+}
+
+// checkKeysOnce wants one JSON object in which no key stands twice.
+func checkKeysOnce(t *testing.T, text []byte) {
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	seen, depth, isKey := map[string]bool{}, 0, false
+	for {
+		tok, err := d.Token()
+		if err != nil {
+			return
+		}
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			isKey = depth == 1
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		default:
+			if key, ok := tok.(string); ok && depth == 1 && isKey {
+				if seen[key] {
+					t.Errorf("%q is there twice: %s", key, text)
+				}
+				seen[key], isKey = true, false
+				continue
+			}
+		}
+		isKey = depth == 1
 	}
 }

@@ -37,7 +37,8 @@ func (c *Checkpoint) describe(t uint32) []byte {
 		b = append(b, `, "torch": "torch.`...)
 		b = append(append(b, name...), '"')
 	}
-	if l := info.Layout; l != nil && l.Strides != nil {
+	extra := c.index.Extra(t)
+	if l := info.Layout; l != nil && l.Strides != nil && !strings.Contains(extra, `"strides": `) {
 		b = append(b, `, "strides": `...)
 		b = tensor.AppendJSON(b, l.Strides)
 	}
@@ -48,7 +49,7 @@ func (c *Checkpoint) describe(t uint32) []byte {
 		b = tensor.AppendString(b, scale)
 		b = append(b, '}')
 	}
-	if extra := c.index.Extra(t); extra != "" {
+	if extra != "" {
 		b = append(append(b, ", "...), extra...)
 	}
 	return append(b, "}\n"...)
