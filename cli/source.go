@@ -26,6 +26,10 @@ func (f *openFlags) open(source string) (*format.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.openPlace(place)
+}
+
+func (f *openFlags) openPlace(place store.Place) (*format.Checkpoint, error) {
 	opt := f.opt
 	if dir, err := cachedir.Dir(); err == nil {
 		opt.UnpackDir, opt.DigestDir = dir, dir

@@ -3,6 +3,7 @@ package digest
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -265,5 +266,27 @@ func TestKeysDiffer(t *testing.T) {
 	named.Name = "tied"
 	if _, ok := seen[keyOf(&named)]; !ok {
 		t.Error("a tied tensor has a key of its own")
+	}
+}
+
+func TestRenewReadsAgain(t *testing.T) {
+	data := []byte("0123456789")
+	m := newModel(t, data)
+	m.sum(10, Hash|Stats)
+	st, err := os.Stat(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(m.dir, m.path, st)
+	src := &counted{ReaderAt: bytes.NewReader(data)}
+	if r, err := s.Renew(src, bytesTensor(10), Hash); err != nil || src.reads.Load() == 0 || r.SHA256 != sha256.Sum256(data) {
+		t.Errorf("the same bytes: %d reads, %v", src.reads.Load(), err)
+	}
+	rotten := bytes.NewReader([]byte("01234X6789"))
+	if _, err := s.Renew(rotten, bytesTensor(10), Hash|Stats); !errors.Is(err, ErrRotten) {
+		t.Errorf("other bytes: %v", err)
+	}
+	if r, read := m.sum(10, Hash|Stats); read || r.SHA256 != sha256.Sum256(data) {
+		t.Error("other bytes took the place of what is known")
 	}
 }

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weightfs/format"
+	"weightfs/format/set"
+	"weightfs/format/tensor"
+	"weightfs/store"
+)
+
+func (a *app) verify() *cobra.Command {
+	v := &verifying{app: a}
+	c := &cobra.Command{
+		Use:   "verify SOURCE...",
+		Short: "Check checkpoints: structure, hashes, NaN",
+		Long: `Check checkpoints: the structure of every file, those faults too that --lenient would accept, and
+that every byte range can be read. A SOURCE that holds many checkpoints is searched for all of them.
+
+  --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
+               hub and of Ollama) with their names, and all with what an earlier --hash read
+  --sums FILE  compare with what sha256sum wrote of the files, or with a SHA256SUMS of the tree
+  --nan        look for NaN and infinities
+
+Each fault is a line; the exit code is 1 when there is one.`,
+		Args: between(1, 0, "at least one SOURCE"),
+		RunE: func(_ *cobra.Command, args []string) error { return v.run(args) },
+	}
+	c.Flags().BoolVar(&v.hash, "hash", false, "read everything and compare hashes that are known")
+	c.Flags().StringVar(&v.sumsPath, "sums", "", "compare with the SHA-256 in `FILE`, as sha256sum writes them")
+	c.Flags().BoolVar(&v.nan, "nan", false, "look for NaN and infinities")
+	return c
+}
+
+// A verifying is one call of verify.
+type verifying struct {
+	*app
+	hash, nan bool
+	sumsPath  string
+	sums      sumsFile
+	reports   []*report
+}
+
+func (v *verifying) run(sources []string) error {
+	var err error
+	if v.sumsPath != "" {
+		if v.sums, err = readSumsFile(v.sumsPath); err != nil {
+			return err
+		}
+	}
+	targets := slices.Concat(mapEach(sources, findAll)...)
+	if v.sums != nil && len(targets) != 1 {
+		return usageError("--sums takes one checkpoint, not %d", len(targets))
+	}
+	for i, t := range targets {
+		r := &report{source: t.name}
+		v.reports = append(v.reports, r)
+		label := t.name
+		if len(targets) > 1 {
+			label = fmt.Sprintf("%d/%d %s", i+1, len(targets), t.name)
+		}
+		if r.trouble = t.err; r.trouble == nil {
+			r.trouble = v.check(r, t, label)
+		}
+		if r.trouble != nil {
+			v.report(r.trouble)
+		}
+	}
+	return v.answer()
+}
+
+func mapEach[T, U any](list []T, f func(T) U) []U {
+	out := make([]U, len(list))
+	for i, x := range list {
+		out[i] = f(x)
+	}
+	return out
+}
+
+// A target is a checkpoint to look at, or why it is none.
+type target struct {
+	name  string
+	place store.Place
+	err   error
+}
+
+// findAll gives the checkpoint that a source is, or all that it holds.
+func findAll(source string) []target {
+	place, err := store.Resolve(source, store.System())
+	if err != nil {
+		return []target{{name: source, err: err}}
+	}
+	_, err = place.Find(set.Options{Partial: true})
+	_, several := errors.AsType[*set.SeveralError](err)
+	if _, none := errors.AsType[*set.NoneError](err); !several && !none {
+		return []target{{name: source, place: place}} // another fault is found again
+	}
+	library, lerr := store.NewLibrary(place.Path, set.Options{}, nil)
+	if lerr != nil {
+		return []target{{name: source, err: err}}
+	}
+	var list []target
+	library.Walk(func(f store.Found) {
+		list = append(list, target{strings.TrimSuffix(source, "/") + "/" + f.Name, f.Place, f.Err})
+	})
+	return list
+}
+
+// check looks at one checkpoint. Faults go into the report; the error is why it cannot be looked at.
+func (v *verifying) check(r *report, t target, label string) error {
+	s, missing, err := v.find(r, t.place)
+	if err != nil || s == nil {
+		return err
+	}
+	for _, err := range format.Check(s) {
+		if err := v.faultOr(r, err); err != nil {
+			return err
+		}
+	}
+	c, err := v.open(t.place)
+	if err != nil {
+		if r.knows(err.Error()) {
+			return nil
+		}
+		return v.faultOr(r, err)
+	}
+	defer c.Close()
+	r.format, r.tensors = c.Format, c.Len()
+	for _, w := range c.Warnings {
+		if !r.knows(w) && (missing == nil || !strings.Contains(missing.Error(), w)) {
+			r.warnings = append(r.warnings, w)
+		}
+	}
+	v.read(r, c, label)
+	return nil
+}
+
+func (v *verifying) open(p store.Place) (*format.Checkpoint, error) {
+	f := openFlags{opt: format.Options{Lenient: true, Partial: true}, noIndex: true}
+	return f.openPlace(p)
+}
+
+// find gives the files that are there, none after a fault, and reports those that are not.
+func (v *verifying) find(r *report, p store.Place) (*set.Set, *set.IncompleteError, error) {
+	s, err := p.Find(set.Options{})
+	missing, ok := errors.AsType[*set.IncompleteError](err)
+	if !ok {
+		if err != nil {
+			return nil, nil, v.faultOr(r, err)
+		}
+		return s, nil, nil
+	}
+	for _, a := range missing.Missing {
+		path := filepath.Join(missing.Dir, filepath.FromSlash(a.Name))
+		v.fault(r, &tensor.FormatError{File: path, Off: -1, Msg: "missing: " + a.String(), Err: set.ErrNone})
+	}
+	if s, err = p.Find(set.Options{Partial: true}); err != nil {
+		return nil, missing, nil
+	}
+	return s, missing, nil
+}
+
+// faultOr reports an error that is a fault of the checkpoint, and returns any other.
+func (v *verifying) faultOr(r *report, err error) error {
+	fault, ok := errors.AsType[*tensor.FormatError](err)
+	if !ok {
+		return err
+	}
+	v.fault(r, fault)
+	return nil
+}
