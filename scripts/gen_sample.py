@@ -247,7 +247,7 @@ def save(weights, results, steps):
     for i in range(3):
         file = f"model-{i + 1:05}-of-00003.safetensors"
         shard = {name: stored(weights[name]) for name in names[cut[i] : cut[i + 1]]}
-        save_file(shard, OUT / file, {"format": "pt", "held_out_loss": results["loss"]})
+        save_file(shard, OUT / file, {"format": "pt"})
         (OUT / file).chmod(0o644)  # the library keeps others out
         where.update({name: file for name in shard})
         total += sum(a.nbytes for a in shard.values())

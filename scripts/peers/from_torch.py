@@ -57,7 +57,7 @@ def compare_torch(mount, obj):
         if not t.is_complex():
             check(loaded[name].dtype == t.dtype and loaded[name].shape == t.shape, f"{name}: {loaded[name].dtype} {loaded[name].shape}")
         if paths[name].exists():
-            equal(np.load(paths[name], mmap_mode="r"), t.detach().float().contiguous().numpy().reshape(-1).view(np.uint8), f"f32 of {name} by torch")
+            equal(np.load(paths[name], mmap_mode="r"), t.detach().float().resolve_neg().contiguous().numpy().reshape(-1).view(np.uint8), f"f32 of {name} by torch")
     return len(mine)
 
 
