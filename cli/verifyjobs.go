@@ -20,7 +20,7 @@ import (
 // A job reads a file or a tensor and tells what is wrong with it.
 type job struct {
 	bytes int64
-	run   func() *tensor.FormatError
+	run   func(read func(n int)) *tensor.FormatError
 }
 
 // read does what there is to do in the order of the files, on all cores.
@@ -35,10 +35,9 @@ func (v *verifying) read(r *report, c *format.Checkpoint, label string) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, j := range jobs {
 		group.Go(func() error {
-			if f := j.run(); f != nil {
+			if f := j.run(func(n int) { r.shown.add(int64(n)) }); f != nil {
 				v.fault(r, f)
 			}
-			r.shown.add(j.bytes)
 			return nil
 		})
 	}
@@ -64,7 +63,9 @@ func (v *verifying) jobs(c *format.Checkpoint) (list []job, unused []string) {
 		} else if !v.hash {
 			continue
 		}
-		byShard[i] = append(byShard[i], job{s.Size(), func() *tensor.FormatError { return checkFile(c, i, want, named) }})
+		byShard[i] = append(byShard[i], job{s.Size(), func(read func(int)) *tensor.FormatError {
+			return checkFile(c, i, want, named, read)
+		}})
 	}
 	for i := range c.Len() {
 		t := c.Tensor(i)
@@ -90,10 +91,10 @@ func (v *verifying) jobs(c *format.Checkpoint) (list []job, unused []string) {
 }
 
 // checkFile reads a file whole and compares its hash.
-func checkFile(c *format.Checkpoint, i int, want [32]byte, named bool) *tensor.FormatError {
+func checkFile(c *format.Checkpoint, i int, want [32]byte, named bool, read func(n int)) *tensor.FormatError {
 	s := c.Shards[i]
 	fault := &tensor.FormatError{File: s.Path, Off: -1, Err: tensor.ErrMalformed}
-	switch r, err := c.RedigestFile(i); {
+	switch r, err := c.RedigestFile(i, read); {
 	case err != nil:
 		fault.Msg = strings.TrimPrefix(err.Error(), s.Path+": ")
 	case named && r.SHA256 != want:
@@ -114,7 +115,7 @@ type tensorJob struct {
 	named bool
 }
 
-func (j *tensorJob) run() *tensor.FormatError {
+func (j *tensorJob) run(read func(n int)) *tensor.FormatError {
 	fault := &tensor.FormatError{File: j.t.Shard.Path, Off: j.t.Extent.Off, Tensor: j.t.Name, Err: tensor.ErrMalformed}
 	if j.parts == 0 {
 		if err := probe(&j.t); err != nil {
@@ -123,7 +124,7 @@ func (j *tensorJob) run() *tensor.FormatError {
 		}
 		return nil
 	}
-	switch r, err := j.c.Redigest(j.i, j.parts); {
+	switch r, err := j.c.Redigest(j.i, j.parts, read); {
 	case err != nil:
 		fault.Msg = inner(err)
 	case j.named && r.SHA256 != j.want:

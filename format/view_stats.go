@@ -21,36 +21,49 @@ const statsLen = 1024
 // Digest gives the hash or the statistics of a tensor's elements as raw/ shows them, from the cache or
 // by reading them.
 func (c *Checkpoint) Digest(i int, want digest.Parts) (digest.Result, error) {
-	return c.digest(i, want, (*digest.Store).Sum)
+	return c.digest(i, want, func(n int) {}, (*digest.Store).Sum)
 }
 
-// Redigest is Digest that reads the elements whatever is known of them.
-func (c *Checkpoint) Redigest(i int, want digest.Parts) (digest.Result, error) {
-	return c.digest(i, want, (*digest.Store).Renew)
+// Redigest is Digest that reads the elements whatever is known of them, and tells of every n bytes that
+// it has read.
+func (c *Checkpoint) Redigest(i int, want digest.Parts, read func(n int)) (digest.Result, error) {
+	return c.digest(i, want, read, (*digest.Store).Renew)
 }
 
 type digester func(*digest.Store, io.ReaderAt, *tensor.Info, digest.Parts) (digest.Result, error)
 
-func (c *Checkpoint) digest(i int, want digest.Parts, sum digester) (digest.Result, error) {
+func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum digester) (digest.Result, error) {
 	file := c.index.Records[i].File
 	info := c.index.Info(uint32(i))
 	content, err := c.Elements(i)
 	if err != nil {
 		return digest.Result{}, err
 	}
-	r, err := sum(c.digests[file], ContentReader{content}, &info, want)
+	r, err := sum(c.digests[file], watched{ContentReader{content}, read}, &info, want)
 	if err != nil {
 		return r, fmt.Errorf("%s: tensor %q: %w", c.Shards[file].Path, info.Name, err)
 	}
 	return r, nil
 }
 
-// RedigestFile reads a shard whole and gives its hash.
-func (c *Checkpoint) RedigestFile(shard int) (digest.Result, error) {
+// watched tells of what is read.
+type watched struct {
+	io.ReaderAt
+	read func(n int)
+}
+
+func (w watched) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	w.read(n)
+	return n, err
+}
+
+// RedigestFile reads a shard whole and gives its hash, as Redigest does.
+func (c *Checkpoint) RedigestFile(shard int, read func(n int)) (digest.Result, error) {
 	s := c.Shards[shard]
 	n := s.Size()
 	whole := tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
-	r, err := c.digests[shard].Renew(s, &whole, digest.Hash)
+	r, err := c.digests[shard].Renew(watched{s, read}, &whole, digest.Hash)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", s.Path, err)
 	}
