@@ -23,7 +23,18 @@ type handle struct {
 	size    int64
 }
 
-var _ fusefs.FileReader = (*handle)(nil)
+var (
+	_ fusefs.FileReader   = (*handle)(nil)
+	_ fusefs.FileReleaser = (*handle)(nil)
+)
+
+// Release is told of the last close.
+func (h *handle) Release(context.Context) syscall.Errno {
+	if o := h.tree.Observer; o != nil {
+		o.Closed(h.file)
+	}
+	return 0
+}
 
 // minSlice is the length from which a part of a reply is an entry of its own in the vector. Shorter
 // parts are copied into one buffer side by side, so that a request of 1 MiB makes at most

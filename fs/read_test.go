@@ -310,7 +310,9 @@ func TestErrnoOf(t *testing.T) {
 	}
 }
 
-type counter struct{ opened, failed, read atomic.Int64 }
+type counter struct{ opened, failed, closed, read atomic.Int64 }
+
+func (c *counter) Closed(format.File) { c.closed.Add(1) }
 
 func (c *counter) Opened(_ format.File, errno syscall.Errno) {
 	c.opened.Add(1)
@@ -335,8 +337,8 @@ func TestObserver(t *testing.T) {
 	c.wants(syscall.EACCES, "open", mnt+"/refuses")
 	c.close()
 	s.Stop(0)
-	if n.opened.Load() != 2 || n.failed.Load() != 1 || n.read.Load() != 10_000 {
-		t.Errorf("opened %d, failed %d, read %d", n.opened.Load(), n.failed.Load(), n.read.Load())
+	if n.opened.Load() != 2 || n.failed.Load() != 1 || n.closed.Load() != 1 || n.read.Load() != 10_000 {
+		t.Errorf("opened %d, failed %d, closed %d, read %d", n.opened.Load(), n.failed.Load(), n.closed.Load(), n.read.Load())
 	}
 }
 
