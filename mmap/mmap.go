@@ -7,15 +7,14 @@ package mmap
 import (
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // A File is a read-only map of a whole file.
 type File struct{ data []byte }
 
 // Map maps size bytes of f, the descriptor that was parsed, so that there is no second open. An empty
-// file gives an empty map: mmap(2) refuses length 0.
+// file gives an empty map: mmap(2) refuses length 0. Where there is no mmap(2) the error is
+// errors.ErrUnsupported.
 func Map(f *os.File, size int64) (*File, error) {
 	if size == 0 {
 		return &File{}, nil
@@ -23,7 +22,7 @@ func Map(f *os.File, size int64) (*File, error) {
 	if size < 0 || int64(int(size)) != size {
 		return nil, fmt.Errorf("mmap %s: size %d", f.Name(), size)
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := mapShared(f, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("mmap %s: %w", f.Name(), err)
 	}
@@ -39,8 +38,8 @@ type Advice int
 // WillNeed has the range read from disk now; DontNeed takes it out of this process, not out of the
 // kernel's cache.
 const (
-	WillNeed Advice = unix.MADV_WILLNEED
-	DontNeed Advice = unix.MADV_DONTNEED
+	WillNeed Advice = iota
+	DontNeed
 )
 
 // Advise tells the kernel of the whole pages in which n bytes at off lie. Both must lie inside the
@@ -51,7 +50,7 @@ func (m *File) Advise(off, n int64, a Advice) error {
 	}
 	page := int64(os.Getpagesize())
 	begin := off - off%page // madvise(2) wants a page's start
-	return os.NewSyscallError("madvise", unix.Madvise(m.Slice(begin, off+n-begin), int(a)))
+	return os.NewSyscallError("madvise", advise(m.Slice(begin, off+n-begin), a))
 }
 
 // Close unmaps; no slice may be in use any more.
@@ -61,5 +60,5 @@ func (m *File) Close() error {
 	}
 	data := m.data
 	m.data = nil
-	return unix.Munmap(data)
+	return unmap(data)
 }

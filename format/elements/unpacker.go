@@ -6,8 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"weightfs/format/tensor"
 )
@@ -135,31 +134,12 @@ func (u *Unpacker) create() (*os.File, error) {
 			return f, nil
 		}
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return nil, err
 	}
 	f, tempErr := nameless(os.TempDir())
 	if tempErr != nil {
 		return nil, errors.Join(err, tempErr)
-	}
-	return f, nil
-}
-
-// nameless opens a new file that no directory lists, so that nothing stays behind when the process
-// ends in whatever way.
-func nameless(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		return os.NewFile(uintptr(fd), dir), nil
-	}
-	// Some file systems know no O_TMPFILE; any other reason is met here again.
-	f, err := os.CreateTemp(dir, "weightfs-*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
-		return nil, err
 	}
 	return f, nil
 }
