@@ -6,9 +6,9 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"weightfs/format/tensor"
@@ -223,7 +223,7 @@ func TestReaderBlocksFailOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	src.fail.Store(true)
-	if n, err := r.ReadAt(make([]byte, 8), 0); n != 0 || !errors.Is(err, unix.EIO) {
+	if n, err := r.ReadAt(make([]byte, 8), 0); n != 0 || !errors.Is(err, syscall.EIO) {
 		t.Fatal(n, err)
 	}
 	src.fail.Store(false)

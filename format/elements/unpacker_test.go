@@ -12,9 +12,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"weightfs/format/tensor"
 )
@@ -60,7 +59,7 @@ type countingSource struct {
 
 func (c *countingSource) ReadAt(p []byte, off int64) (int, error) {
 	if c.fail.Load() {
-		return 0, unix.EIO
+		return 0, syscall.EIO
 	}
 	if off == 0 {
 		c.starts.Add(1)
@@ -216,7 +215,7 @@ func TestUnpackRetries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, unix.EIO) {
+	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
 	src.fail.Store(false)
@@ -238,7 +237,7 @@ func TestUnpackFallsBackToTheTemporaryDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(file, "tmp"))
-	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := r.ReadAt(make([]byte, 8), 0); !errors.Is(err, syscall.ENOTDIR) {
 		t.Error(err)
 	}
 	t.Setenv("TMPDIR", t.TempDir())
@@ -267,7 +266,7 @@ func TestUnpackFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	key := packedRange{src: bytes.NewReader(packed), extent: info.Extent, pack: tensor.Deflate, width: 1, unpacked: 4106}
-	if err := unpackTo(full, key); !errors.Is(err, unix.ENOSPC) {
+	if err := unpackTo(full, key); !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
 }
