@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -23,8 +22,9 @@ import (
 )
 
 // In the background the server is this program started again, with a pipe through which it says that
-// it is ready. Its standard error stays the starter's until then, so that its one line of failure, and
-// the runtime's should it die, are seen.
+// it is ready. The starter passes on its standard error until then: its one line of failure, or the
+// runtime's last words. It is not the starter's own, because a server that hangs on a dead disk cannot
+// be killed, and would keep whoever reads the starter's output waiting.
 
 const (
 	// readyVar names the descriptor of the pipe to the server.
@@ -43,6 +43,7 @@ func starterPipe() *os.File {
 	}
 	unix.CloseOnExec(fd) // or fusermount3 would hold it
 	os.Unsetenv(readyVar)
+	os.WriteFile("/proc/self/comm", []byte("weightfs"), 0) // started as /proc/self/exe, it is called exe
 	return os.NewFile(uintptr(fd), "starter")
 }
 
@@ -51,7 +52,7 @@ func (m *mounting) start(flags *pflag.FlagSet) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer signal.Stop(signals)
-	server, answer, err := m.spawn(m.serverArgs(flags))
+	server, err := m.spawn(m.serverArgs(flags))
 	if err != nil {
 		return failf(exitTrouble, "starting the server: %w", err)
 	}
@@ -60,7 +61,8 @@ func (m *mounting) start(flags *pflag.FlagSet) error {
 		timeout = time.After(m.wait)
 	}
 	select {
-	case text := <-answer:
+	case text := <-server.answer:
+		server.passOn()
 		if line, ok := strings.CutPrefix(text, readyWord); ok {
 			_, err := io.WriteString(m.out, line)
 			return err
@@ -93,17 +95,50 @@ func (m *mounting) serverArgs(flags *pflag.FlagSet) []string {
 	return append(args, "--", m.source, m.dir)
 }
 
-// spawn starts the server in a session of its own. The channel gives what it wrote when it has closed
-// the pipe.
-func (m *mounting) spawn(args []string) (*exec.Cmd, <-chan string, error) {
+// A child is the server as its starter sees it.
+type child struct {
+	*exec.Cmd
+	answer <-chan string // what it wrote to the pipe, when it has closed that
+	stderr <-chan string
+	err    io.Writer
+}
+
+// passOn prints the child's standard error, which it has closed or is about to.
+func (c *child) passOn() {
+	select {
+	case text := <-c.stderr:
+		io.WriteString(c.err, text)
+	case <-time.After(endTime):
+	}
+}
+
+// readAll reads a pipe to its end.
+func readAll(r *os.File) <-chan string {
+	all := make(chan string, 1)
+	go func() {
+		defer r.Close()
+		b, _ := io.ReadAll(r)
+		all <- string(b)
+	}()
+	return all
+}
+
+// spawn starts the server in a session of its own.
+func (m *mounting) spawn(args []string) (*child, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer w.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	defer errW.Close()
 	cmd := exec.Command("/proc/self/exe", args[1:]...)
 	cmd.Args = args
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = errW
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if device, n := m.inherited(); device != nil {
 		defer device.Close()
@@ -115,16 +150,10 @@ func (m *mounting) spawn(args []string) (*exec.Cmd, <-chan string, error) {
 	closeOthers()
 	if err := cmd.Start(); err != nil {
 		r.Close()
-		return nil, nil, err
+		errR.Close()
+		return nil, err
 	}
-	answer := make(chan string, 1)
-	go func() {
-		defer r.Close()
-		var b bytes.Buffer
-		io.Copy(&b, r)
-		answer <- b.String()
-	}()
-	return cmd, answer, nil
+	return &child{cmd, readAll(r), readAll(errR), m.err}, nil
 }
 
 // inherited is the device of a mount that was made for us, which the server needs under its number.
@@ -155,22 +184,23 @@ func closeOthers() {
 	}
 }
 
-// died takes over the exit code of a server that was never ready; it has printed the reason.
-func (m *mounting) died(server *exec.Cmd) error {
+// died takes over the exit code of a server that was never ready. It has printed the reason, unless a
+// signal ended it.
+func (m *mounting) died(server *child) error {
 	err := server.Wait()
-	exit := (*exec.ExitError)(nil)
-	if errors.As(err, &exit) && exit.Exited() {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ok && exit.ExitCode() == exitInterrupted:
+		return failf(exitInterrupted, "%s: the server was ended before it was ready", m.dir)
+	case ok && exit.Exited():
 		return reported{exit.ExitCode()}
 	}
 	m.clearDead()
-	if err == nil {
-		return failf(exitTrouble, "%s: the server ended before it was ready", m.dir)
-	}
-	return failf(exitTrouble, "%s: the server ended before it was ready: %w", m.dir, err)
+	return failf(exitTrouble, "%s: the server ended before it was ready: %v", m.dir, server.ProcessState)
 }
 
 // end tells the server to end, and leaves neither it nor its mount behind.
-func (m *mounting) end(server *exec.Cmd) {
+func (m *mounting) end(server *child) {
 	server.Process.Signal(unix.SIGTERM)
 	ended := make(chan struct{})
 	go func() {

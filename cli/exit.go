@@ -7,6 +7,7 @@ import (
 
 	"weightfs/format/set"
 	"weightfs/format/tensor"
+	"weightfs/store"
 )
 
 // The exit codes. Each has one meaning for ever; a number once given is never used again.
@@ -72,7 +73,7 @@ func codeOf(err error) int {
 			return exitIncomplete // external data of an ONNX model
 		}
 		return exitFormat
-	case errors.Is(err, iofs.ErrNotExist), errors.Is(err, iofs.ErrPermission):
+	case errors.Is(err, iofs.ErrNotExist), errors.Is(err, iofs.ErrPermission), errors.Is(err, store.ErrNotFound):
 		return exitNoSource
 	}
 	return exitTrouble

@@ -4,13 +4,12 @@ package cli
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"weightfs/fs"
 	"weightfs/store"
 )
 
@@ -63,19 +62,27 @@ func isSource(word string) bool {
 	if store.HasPrefix(word) {
 		return true
 	}
-	_, err := store.Resolve(word, store.System())
-	return !errors.Is(err, store.ErrNotFound)
+	found := make(chan bool, 1)
+	go func() {
+		_, err := store.Resolve(word, store.System())
+		found <- !errors.Is(err, store.ErrNotFound)
+	}()
+	select {
+	case ok := <-found:
+		return ok
+	case <-time.After(probeTime):
+		return true // a disk that does not answer is there
+	}
 }
 
-// run mounts args[0] at args[1]: here, or in a process of its own.
+// run mounts args[0] at args[1]: here, or in a process of its own. Only that one touches the source,
+// so that the wait for it has a bound.
 func (m *mounting) run(flags *pflag.FlagSet, args []string, words mountWords) error {
-	if err := m.apply(flags, words); err != nil {
+	err := m.apply(flags, words)
+	if err != nil {
 		return err
 	}
-	var err error
-	if m.source, err = absolute(args[0]); err != nil {
-		return err
-	}
+	m.source = args[0]
 	if m.dir, err = filepath.Abs(args[1]); err != nil {
 		return err
 	}
@@ -86,23 +93,4 @@ func (m *mounting) run(flags *pflag.FlagSet, args []string, words mountWords) er
 		return m.serve(nil)
 	}
 	return m.start(flags)
-}
-
-// absolute makes a source that is a path absolute: the server leaves the directory it was started in.
-func absolute(source string) (string, error) {
-	if _, err := os.Lstat(source); err != nil {
-		return source, nil
-	}
-	return filepath.Abs(source)
-}
-
-// mountFault gives a failed mount its exit code, and says what works without FUSE.
-func mountFault(dir string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNoFUSE):
-		return failf(exitNoFUSE, "%s: %w (weightfs ls, cat and cp read a checkpoint without a mount)", dir, err)
-	case errors.Is(err, fs.ErrRefused):
-		return failf(exitRefused, "%s: %w", dir, err)
-	}
-	return &exitError{exitMountPoint, err}
 }

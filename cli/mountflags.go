@@ -110,7 +110,7 @@ func (n number) String() string {
 func (n number) Set(s string) error {
 	v, err := strconv.ParseUint(s, n.base, 32)
 	if most := n.most(); err != nil || v > most {
-		return fmt.Errorf("not a %s from 0 to %s", map[int]string{8: "octal number", 10: "number"}[n.base], strconv.FormatUint(most, n.base))
+		return fmt.Errorf("not %s from 0 to %s", map[int]string{8: "an octal number", 10: "a number"}[n.base], strconv.FormatUint(most, n.base))
 	}
 	u := uint32(v)
 	*n.value = &u

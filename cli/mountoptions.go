@@ -46,6 +46,7 @@ func (f *mountFlags) apply(flags *pflag.FlagSet, words mountWords) error {
 	return nil
 }
 
+// applyOption takes dashes and underscores for the same.
 func applyOption(flags *pflag.FlagSet, option string, words mountWords) error {
 	given, value, hasValue := strings.Cut(option, "=")
 	name := strings.ReplaceAll(given, "_", "-")
@@ -60,7 +61,7 @@ func applyOption(flags *pflag.FlagSet, option string, words mountWords) error {
 	case f == nil && words.sloppy:
 		return nil
 	case f == nil:
-		return usageError("-o %s: unknown option: %s", given, didYouMean(name, optionNames(flags), "see weightfs mount --help"))
+		return usageError("-o %s: unknown option: %s", given, didYouMean(given, optionNames(flags), "see weightfs mount --help"))
 	case !hasValue && f.NoOptDefVal == "":
 		return usageError("-o %s: a value is missing (%s=…)", given, given)
 	case !hasValue:
@@ -86,6 +87,7 @@ func lookupOption(flags *pflag.FlagSet, name string) *pflag.Flag {
 	return f
 }
 
+// optionNames are all options as fstab has them, with underscores.
 func optionNames(flags *pflag.FlagSet) []string {
 	names := slices.Clone(ignored)
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -93,6 +95,9 @@ func optionNames(flags *pflag.FlagSet) []string {
 			names = append(names, f.Name)
 		}
 	})
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, "-", "_")
+	}
 	return names
 }
 

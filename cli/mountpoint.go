@@ -21,7 +21,7 @@ import (
 func (m *mounting) passedDevice() bool { return strings.HasPrefix(m.dir, "/dev/fd/") }
 
 // checkMountPoint refuses what a mount would hide or hang on, before anything is read.
-func (m *mounting) checkMountPoint() error {
+func (m *mounting) checkMountPoint(source string) error {
 	if m.passedDevice() {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (m *mounting) checkMountPoint() error {
 	if err := m.checkDirectory(); err != nil {
 		return err
 	}
-	if err := m.checkSource(m.source); err != nil {
+	if err := m.checkSource(source); err != nil {
 		return err
 	}
 	if m.nonempty || automount {

@@ -20,7 +20,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 
 // didYouMean is a hint at the word of a list that was perhaps meant, or else what to do instead.
 func didYouMean(word string, list []string, otherwise string) string {
-	best, least := "", len(word)/3+2
+	best, least := "", len(word)/3+1
 	for _, w := range list {
 		if d := distance(word, w); d < least {
 			best, least = w, d

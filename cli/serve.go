@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -29,7 +30,8 @@ type server struct {
 	signals chan os.Signal
 }
 
-// serve mounts and serves until the mount is gone or a signal says to end.
+// serve mounts and serves until the mount is gone or a signal says to end. The checkpoint stays open:
+// the process ends with the mount, and a read that could not be ended may still be at work.
 func (m *mounting) serve(starter *os.File) error {
 	m.foreground = starter == nil
 	log, file, err := m.logger()
@@ -40,74 +42,108 @@ func (m *mounting) serve(starter *os.File) error {
 	m.fs.Debug = m.threshold(false) <= slog.LevelDebug
 	s := &server{mounting: m, starter: starter, log: log, logFile: file, signals: make(chan os.Signal, 4)}
 	s.catch()
-	if err := m.checkMountPoint(); err != nil {
-		return err
-	}
-	c, err := s.read()
+	c, err := s.prepare()
 	if err != nil {
 		return err
 	}
-	// The process ends with the mount. Closing the checkpoint before that could take the bytes away
-	// from a read that is still at work.
-	return s.mountAndServe(c)
+	mount, err := s.attach(c)
+	if err != nil {
+		return err
+	}
+	if err := s.announce(c); err != nil {
+		s.stop(mount)
+		return err
+	}
+	go c.Keep()
+	return s.until(mount)
 }
 
-// catch wants the signals that end a server. A SIGHUP that nohup(1) turned off stays off.
+// catch wants the signals that end a server. A SIGHUP that nohup(1) turned off stays off. A reader of
+// the log that has gone away ends nothing.
 func (s *server) catch() {
+	signal.Ignore(unix.SIGPIPE)
 	signal.Notify(s.signals, unix.SIGINT, unix.SIGTERM)
 	if !signal.Ignored(unix.SIGHUP) {
 		signal.Notify(s.signals, unix.SIGHUP)
 	}
 }
 
-// read opens the checkpoint, until a signal comes: a slow disk or network must not hold that up.
-func (s *server) read() (*format.Checkpoint, error) {
+// prepare does all that comes before the mount, until a signal: a disk or a network that does not
+// answer must not hold that up.
+func (s *server) prepare() (*format.Checkpoint, error) {
 	type result struct {
 		c   *format.Checkpoint
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		c, err := s.open(s.source)
+		c, err := s.read()
 		done <- result{c, err}
 	}()
 	select {
 	case r := <-done:
 		return r.c, r.err
 	case sig := <-s.signals:
+		if s.starter != nil {
+			return nil, reported{exitInterrupted} // it knows why, or asks
+		}
 		return nil, failf(exitInterrupted, "%s: %s while it was read", s.source, sig)
 	}
 }
 
-func (s *server) mountAndServe(c *format.Checkpoint) error {
-	if err := s.checkShards(c); err != nil {
-		return err
+// read checks the mount point and opens the checkpoint.
+func (m *mounting) read() (*format.Checkpoint, error) {
+	source, err := absolute(m.source)
+	if err != nil {
+		return nil, err
 	}
+	if err := m.checkMountPoint(source); err != nil {
+		return nil, err
+	}
+	c, err := m.open(source)
+	if err != nil {
+		return nil, err
+	}
+	return c, m.checkShards(c)
+}
+
+// absolute makes a source that is a path absolute: the server leaves the directory it was started in.
+func absolute(source string) (string, error) {
+	if _, err := os.Lstat(source); err != nil {
+		return source, nil
+	}
+	return filepath.Abs(source)
+}
+
+func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
 	opt := s.fs
 	opt.Size = int64(c.TotalBytes())
 	if opt.FsName == "" {
 		opt.FsName = c.Source
 	}
 	mount, err := fs.Mount(s.dir, c.Root(), opt)
-	if err != nil {
-		return mountFault(s.dir, err)
+	switch {
+	case errors.Is(err, fs.ErrNoFUSE):
+		return nil, failf(exitNoFUSE, "%s: %w (weightfs ls, cat and cp read a checkpoint without a mount)", s.dir, err)
+	case errors.Is(err, fs.ErrRefused):
+		return nil, failf(exitRefused, "%s: %w", s.dir, err)
+	case err != nil:
+		return nil, s.unfit(err)
 	}
-	if err := s.announce(c); err != nil {
-		s.stop(mount)
-		return err
-	}
-	return s.until(mount)
+	return mount, nil
 }
 
 // announce says that the tree can be read.
 func (s *server) announce(c *format.Checkpoint) error {
 	s.warnAll(c.Warnings)
-	sum := plural(c.Len(), "tensor") + ", " + humanize.BytesN(c.TotalBytes(), 3)
+	sum := plural(c.Len(), "tensor") + ", " + sizeText(c.TotalBytes())
 	s.log.Info("mounted", "source", c.Source, "dir", s.dir, "tensors", c.Len(), "bytes", c.TotalBytes())
 	line := ""
 	switch {
 	case s.json:
 		line = s.readyJSON(c)
+	case s.passedDevice() && !s.quiet:
+		line = sum + ", mounted\n"
 	case !s.quiet:
 		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", sum, printable(s.dir), printable(s.dir))
 	}
@@ -117,10 +153,18 @@ func (s *server) announce(c *format.Checkpoint) error {
 	if s.json {
 		io.WriteString(s.out, line)
 	}
-	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+sum); err != nil {
+	s.notify(daemon.SdNotifyReady + "\nSTATUS=" + sum)
+	return nil
+}
+
+// notify tells the service manager, if this process is a service and not a service's child.
+func (s *server) notify(state string) {
+	if s.starter != nil {
+		return
+	}
+	if _, err := daemon.SdNotify(false, state); err != nil {
 		s.log.Warn("telling the service manager", "err", err)
 	}
-	return nil
 }
 
 func (s *server) readyJSON(c *format.Checkpoint) string {
@@ -140,22 +184,27 @@ func (s *server) detach(line string) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	last := s.logFile // of the runtime's last words
-	if last == nil {
-		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		last = null
-	}
-	if err := unix.Dup3(int(last.Fd()), 2, 0); err != nil {
-		return os.NewSyscallError("dup3", err)
+	if err := s.leaveTerminal(); err != nil {
+		return err
 	}
 	if _, err := io.WriteString(s.starter, readyWord+line); err != nil {
 		return fmt.Errorf("nobody waits for the mount: %w", err)
 	}
 	return s.starter.Close()
+}
+
+// leaveTerminal makes the log file standard error, for the runtime's last words.
+func (s *server) leaveTerminal() error {
+	to := s.logFile
+	if to == nil {
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		to = null
+	}
+	return os.NewSyscallError("dup3", unix.Dup3(int(to.Fd()), 2, 0))
 }
 
 // mostWarnings is how many of a checkpoint's warnings are printed: a set of a thousand files may
@@ -188,7 +237,7 @@ func (s *server) until(mount *fs.Server) error {
 		select {
 		case <-mount.Done():
 			s.log.Info("unmounted", "dir", s.dir)
-			notifyStopping()
+			s.notify(daemon.SdNotifyStopping)
 			return nil
 		case sig := <-s.signals:
 			if sig != unix.SIGINT || !s.foreground || spared {
@@ -204,11 +253,9 @@ func (s *server) until(mount *fs.Server) error {
 	}
 }
 
-func notifyStopping() { daemon.SdNotify(false, daemon.SdNotifyStopping) }
-
 // stop ends the mount within --grace; a second signal ends it at once.
 func (s *server) stop(mount *fs.Server) error {
-	notifyStopping()
+	s.notify(daemon.SdNotifyStopping)
 	stopped := make(chan error, 1)
 	go func() { stopped <- mount.Stop(s.grace) }()
 	var err error
@@ -259,4 +306,12 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sizeText is a size in three digits, as shops and hubs give it.
+func sizeText(n uint64) string {
+	if n < 1000 {
+		return humanize.Bytes(n)
+	}
+	return humanize.BytesN(n, 3)
 }

@@ -14,7 +14,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -105,7 +104,7 @@ func (a *app) statusTable(list []mountStatus) error {
 	for _, s := range list {
 		size, pid := "-", "-"
 		if s.sized {
-			size = humanize.BytesN(s.size, 3)
+			size = sizeText(s.size)
 		}
 		if s.pid != 0 {
 			pid = strconv.Itoa(s.pid)
