@@ -91,10 +91,11 @@ checkpoint is executed.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.twoArguments(root)
 	for _, verb := range []*cobra.Command{
-		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.info(), a.show(), a.verify(), a.completion(root),
+		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.cp(), a.info(), a.show(), a.verify(), a.completion(root),
 	} {
 		root.AddCommand(verb)
 	}
+	root.AddCommand(append(topics(), a.man(root))...)
 	return root
 }
 

@@ -16,6 +16,7 @@ type openFlags struct {
 
 func (f *openFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.opt.Lenient, "lenient", false, "accept faults that are harmless for reading (gaps, bytes after the last tensor), with a warning")
+	addSelection(c.Flags(), &f.opt)
 	c.Flags().BoolVar(&f.noIndex, "no-index", false, "neither use nor keep an index of the checkpoint in the cache directory")
 	c.Flags().BoolVar(&f.opt.Partial, "partial", false, "accept a set that lacks shards, with a warning for each")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -174,6 +175,14 @@ func (r rule) apply(name string) string {
 	}
 	b := r.match.ExpandString([]byte(name[:at[0]]), r.replace, name, at)
 	return string(append(b, name[at[1]:]...))
+}
+
+// Then gives the rules with others behind them.
+func (r *Rules) Then(more *Rules) *Rules {
+	if r == nil {
+		return more
+	}
+	return &Rules{text: r.text + "\n" + more.text, rules: append(slices.Clip(r.rules), more.rules...)}
 }
 
 // Text is the rules as they were written, which tell them from others.

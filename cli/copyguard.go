@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"weightfs/format"
+)
+
+// A guard keeps copies out of the checkpoint's own directories and files.
+type guard struct {
+	dirs  []string
+	files []iofs.FileInfo
+}
+
+// newGuard finds them. A lone file may lie among anything, such as in the directory that the user is
+// in: of it only the file itself is guarded.
+func (cp *copying) newGuard() (guard, error) {
+	var g guard
+	c := cp.checkpoint
+	st, err := os.Stat(cp.source)
+	lone := err == nil && st.Mode().IsRegular() && len(c.Shards) == 1
+	seen := map[string]bool{}
+	add := func(dir string) {
+		if !lone && !seen[dir] {
+			seen[dir] = true
+			g.dirs = append(g.dirs, dir)
+		}
+	}
+	for _, path := range []string{cp.source, c.Source} {
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			add(path)
+		}
+	}
+	for _, s := range c.Shards {
+		add(filepath.Dir(s.Path))
+	}
+	n, err := format.Lookup(cp.tree, "files")
+	own, ok := n.(format.Dir)
+	if err != nil || !ok {
+		return g, err
+	}
+	list := own.List()
+	for i := range list.Len() {
+		n, err := own.Lookup(list.At(i).Name)
+		link, ok := n.(format.Link)
+		if err != nil || !ok {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(link.Target()); err == nil {
+			add(filepath.Dir(real)) // in a hub cache the blobs
+		}
+		if st, err := os.Stat(link.Target()); err == nil {
+			g.files = append(g.files, st)
+		}
+	}
+	return g, nil
+}
+
+// check refuses a directory of the checkpoint.
+func (g *guard) check(dir string) error {
+	for _, own := range g.dirs {
+		if within(dir, own) {
+			return usageError("%s: nothing is written into the checkpoint's directory %s", dir, own)
+		}
+	}
+	return nil
+}
+
+// mkdir makes a directory unless it is there.
+func (g *guard) mkdir(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if !errors.Is(err, iofs.ErrExist) {
+		if err != nil {
+			return failf(exitTrouble, "%s: %w", dir, cause(err))
+		}
+		return nil
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return usageError("%s: %w", dir, syscall.ENOTDIR)
+	}
+	return g.check(dir)
+}
+
+// target gives the file that a copy replaces, or makes: as cp(1) does it follows a link that is there.
+func (g *guard) target(to string) (string, error) {
+	st, err := os.Lstat(to)
+	if err != nil {
+		return to, nil // there is none, or writing will say what is wrong
+	}
+	if st.Mode()&iofs.ModeSymlink != 0 {
+		real, err := filepath.EvalSymlinks(to)
+		if err != nil {
+			return "", usageError("%s: a link is there that leads nowhere", to)
+		}
+		if err := g.check(filepath.Dir(real)); err != nil {
+			return "", err
+		}
+		to = real
+		if st, err = os.Stat(real); err != nil {
+			return "", failf(exitTrouble, "%s: %w", real, cause(err))
+		}
+	}
+	switch {
+	case st.IsDir():
+		return "", usageError("%s: a directory is there, and a file cannot take its place", to)
+	case !st.Mode().IsRegular():
+		return "", usageError("%s: not a regular file (weightfs cat writes to it)", to)
+	}
+	for _, own := range g.files {
+		if os.SameFile(st, own) {
+			return "", usageError("%s: it is a file of the checkpoint itself", to)
+		}
+	}
+	return to, nil
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"weightfs/format"
+	"weightfs/format/index"
+)
+
+// A copyItem is a file or a directory of the tree, and where its copy goes.
+type copyItem struct {
+	path string // in the tree
+	node format.Node
+	to   string
+}
+
+// plan finds what the arguments name, and where it goes by the rules of cp(1).
+func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
+	var err error
+	if cp.guard, err = cp.newGuard(); err != nil {
+		return nil, err
+	}
+	into, err := cp.checkDest(dest, len(args))
+	if err != nil {
+		return nil, err
+	}
+	var items []copyItem
+	for _, arg := range args {
+		item, name, err := cp.find(arg)
+		if err != nil {
+			return nil, err
+		}
+		_, dir := item.node.(format.Dir)
+		switch {
+		case dir && !cp.recursive:
+			return nil, usageError("%s is a directory (-r copies it)", arg)
+		case !dir && !into && strings.HasSuffix(dest, "/"):
+			return nil, usageError("%s: no such directory", dest)
+		case dir && !into && exists(dest):
+			return nil, usageError("%s: not a directory, and %s is one", dest, arg)
+		}
+		item.to = filepath.Clean(dest)
+		if into && item.path != "." {
+			item.to = filepath.Join(dest, name)
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// checkDest tells whether copies go into DEST: it is a directory.
+func (cp *copying) checkDest(dest string, n int) (into bool, err error) {
+	st, err := os.Stat(dest)
+	there, into := err == nil, err == nil && st.IsDir()
+	switch {
+	case err != nil && !errors.Is(err, iofs.ErrNotExist):
+		return false, failf(exitTrouble, "%s: %w", dest, cause(err))
+	case n > 1 && !there:
+		return false, usageError("%s: no such directory", dest)
+	case n > 1 && !into:
+		return false, usageError("%s: not a directory, and %d arguments were to be copied", dest, n)
+	}
+	dir := dest
+	if !into {
+		dir = filepath.Dir(filepath.Clean(dest))
+	}
+	if st, err := os.Stat(dir); err != nil {
+		return false, usageError("%s: %w", dir, cause(err))
+	} else if !st.IsDir() {
+		return false, usageError("%s: %w", dir, syscall.ENOTDIR)
+	}
+	return into, cp.guard.check(dir)
+}
+
+// find gives what an argument names, and what it is called in a directory: a tensor by its whole
+// name, since many tensors' files are called weight.raw.
+func (cp *copying) find(arg string) (copyItem, string, error) {
+	if i, ok := cp.checkpoint.ByName(arg); ok {
+		at := "raw/" + cp.checkpoint.Tensor(i).Path + ".raw"
+		n, err := format.Lookup(cp.tree, at)
+		return copyItem{path: at, node: n}, index.Flat(arg) + ".raw", err
+	}
+	at := strings.TrimPrefix(path.Clean("/"+arg), "/")
+	if at == "" {
+		at = "."
+	}
+	n, err := format.Lookup(cp.tree, at)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return copyItem{}, "", noTensor(cp.checkpoint, arg)
+	}
+	if err == nil {
+		n, err = cp.follow(at, n)
+	}
+	return copyItem{path: at, node: n}, path.Base(at), err
+}
+
+// follow gives what a link of the tree leads to, in the tree or on the disk.
+func (cp *copying) follow(at string, n format.Node) (format.Node, error) {
+	link, ok := n.(format.Link)
+	switch {
+	case !ok:
+		return n, nil
+	case path.IsAbs(link.Target()):
+		return newLinkedFile(link.Target())
+	}
+	return format.Follow(cp.tree, path.Join(path.Dir(at), link.Target()))
+}
+
+// walk visits an item and all below it, directories before what is in them.
+func (cp *copying) walk(item copyItem, visit func(copyItem) error) error {
+	if err := visit(item); err != nil {
+		return err
+	}
+	dir, ok := item.node.(format.Dir)
+	if !ok {
+		return nil
+	}
+	list := dir.List()
+	for i := range list.Len() {
+		name := list.At(i).Name
+		if !filepath.IsLocal(name) || strings.Contains(name, "/") {
+			return failf(exitTrouble, "%s: entry %q is no file name", item.path, name)
+		}
+		n, err := dir.Lookup(name)
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", item.path, name, err)
+		}
+		below := copyItem{path: path.Join(item.path, name), to: filepath.Join(item.to, name)}
+		if below.node, err = cp.follow(below.path, n); err != nil {
+			return err
+		}
+		if err := cp.walk(below, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// survey adds up the sizes, and refuses to copy two files to one name.
+func (cp *copying) survey(items []copyItem) (total int64, err error) {
+	taken := map[string]string{}
+	for _, item := range items {
+		err := cp.walk(item, func(item copyItem) error {
+			if _, ok := item.node.(format.Dir); ok {
+				return nil
+			}
+			total += item.node.Stat().Size
+			if len(items) == 1 {
+				return nil
+			}
+			if other, twice := taken[item.to]; twice {
+				return usageError("%s: both %s and %s would be copied there", item.to, other, item.path)
+			}
+			taken[item.to] = item.path
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return total, nil
+}
+
+// A linkedFile is a file on the disk that a link of the tree leads to.
+type linkedFile struct {
+	path string
+	stat iofs.FileInfo
+}
+
+func newLinkedFile(path string) (*linkedFile, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &linkedFile{path, st}, nil
+}
+
+// Stat implements format.Node.
+func (f *linkedFile) Stat() format.Stat {
+	return format.Stat{Mode: f.stat.Mode(), Size: f.stat.Size(), ModTime: f.stat.ModTime()}
+}
+
+// Open implements format.File.
+func (f *linkedFile) Open() (format.Content, error) {
+	s, err := format.OpenShard(filepath.Base(f.path), f.path)
+	if err != nil {
+		return nil, err
+	}
+	return wholeFile{s}, nil
+}
+
+// wholeFile is a file as a Content; it is to be closed.
+type wholeFile struct{ *format.Shard }
+
+func (f wholeFile) Segment(int64) (format.Segment, int64) {
+	return format.Range(f.Shard, 0, f.Size()), 0
+}

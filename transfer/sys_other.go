@@ -1,0 +1,14 @@
+//go:build !linux
+
+package transfer
+
+import (
+	"errors"
+	iofs "io/fs"
+	"os"
+)
+
+func lock(*os.File) error             { return nil }
+func dropCache(*os.File)              {}
+func syncFileSystem(string) error     { return errors.ErrUnsupported }
+func fileNumber(iofs.FileInfo) string { return "" }
