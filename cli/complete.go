@@ -7,14 +7,14 @@ import (
 )
 
 func (a *app) completion(root *cobra.Command) *cobra.Command {
-	shells := []string{"bash", "zsh", "fish"}
+	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:   "completion bash|zsh|fish",
+		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a completion script for a shell; it completes tensor names inside a checkpoint",
 		Long: `Print a completion script for a shell. For this session:
 
   source <(weightfs completion bash)`,
-		Args:      exactly(1, "one of bash, zsh, fish"),
+		Args:      exactly(1, "one of bash, zsh, fish, powershell"),
 		ValidArgs: shells,
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch args[0] {
@@ -24,6 +24,8 @@ func (a *app) completion(root *cobra.Command) *cobra.Command {
 				return root.GenZshCompletion(a.out)
 			case "fish":
 				return root.GenFishCompletion(a.out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.out)
 			}
 			return usageError("no completion for %q, only for %s", args[0], strings.Join(shells, ", "))
 		},

@@ -35,3 +35,5 @@ func noFUSE(use, short string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return noMount },
 	}
 }
+
+func helperPage(*cobra.Command) []byte { return nil } // its options are those of a mount
