@@ -3,9 +3,7 @@
 package cli
 
 import (
-	"errors"
 	"io"
-	iofs "io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,14 +99,6 @@ func (m *mounting) unfit(err error) error {
 	return failf(exitMountPoint, "mount point %s: %w", m.dir, cause(err))
 }
 
-// cause is an error without the path that it names once more.
-func cause(err error) error {
-	if path, ok := errors.AsType[*iofs.PathError](err); ok {
-		return path.Err
-	}
-	return err
-}
-
 // checkSource refuses a mount point inside a source that is a directory, or around any source.
 func (m *mounting) checkSource(path string) error {
 	st, err := os.Stat(path)
@@ -153,24 +143,4 @@ func (m *mounting) checkShards(c *format.Checkpoint) error {
 		}
 	}
 	return nil
-}
-
-// within tells whether path is dir or below it, by whatever link or bind mount.
-func within(path, dir string) bool {
-	top, err := os.Stat(dir)
-	if err != nil {
-		return false
-	}
-	path, err = filepath.EvalSymlinks(path)
-	for err == nil {
-		st, serr := os.Stat(path)
-		if serr == nil && os.SameFile(st, top) {
-			return true
-		}
-		if path == "/" || path == "." {
-			break
-		}
-		path = filepath.Dir(path)
-	}
-	return false
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/daemon"
-	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
 	"weightfs/format"
@@ -299,19 +298,4 @@ func usersText(users []fs.User) string {
 		list = append(list, fmt.Sprintf("%d %s (%s)", u.PID, u.Command, how))
 	}
 	return strings.Join(list, ", ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// sizeText is a size in three digits, as shops and hubs give it.
-func sizeText(n uint64) string {
-	if n < 1000 {
-		return humanize.Bytes(n)
-	}
-	return humanize.BytesN(n, 3)
 }
