@@ -27,10 +27,11 @@ func within(path, dir string) bool {
 		if serr == nil && os.SameFile(st, top) {
 			return true
 		}
-		if path == "/" || path == "." {
+		parent := filepath.Dir(path)
+		if parent == path { // the root, of a drive on Windows
 			break
 		}
-		path = filepath.Dir(path)
+		path = parent
 	}
 	return false
 }
