@@ -13,15 +13,14 @@ var (
 )
 
 func version() string {
-	fuse := "go-fuse"
+	s := fmt.Sprintf("weightfs %s; ", Version)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == "github.com/hanwen/go-fuse/v2" {
-				fuse += " " + m.Version
+			if m.Path == "github.com/hanwen/go-fuse/v2" { // not where there is no mount
+				s += "go-fuse " + m.Version + "; "
 			}
 		}
 	}
-	s := fmt.Sprintf("weightfs %s; %s; ", Version, fuse)
 	if Date != "" {
 		s += Date + " "
 	}
