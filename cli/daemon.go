@@ -64,8 +64,8 @@ func (m *mounting) start(flags *pflag.FlagSet) error {
 	case text := <-server.answer:
 		server.passOn()
 		if line, ok := strings.CutPrefix(text, readyWord); ok {
-			_, err := io.WriteString(m.out, line)
-			return err
+			io.WriteString(m.out, line) // the mount is there, whoever may read this
+			return nil
 		}
 		return m.died(server)
 	case <-timeout:

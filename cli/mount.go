@@ -17,8 +17,9 @@ import (
 type mounting struct {
 	*app
 	mountFlags
-	source string
-	dir    string // absolute, or the /dev/fd/N of a mount that was made for us
+	source    string
+	dir       string // absolute, or the /dev/fd/N of a mount that was made for us
+	automount bool   // systemd or autofs waits there for this mount
 }
 
 func (a *app) mount() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,7 +24,7 @@ func (m *mounting) checkMountPoint(source string) error {
 	if m.passedDevice() {
 		return nil
 	}
-	automount, err := m.clearWay()
+	err := m.clearWay()
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (m *mounting) checkMountPoint(source string) error {
 	if err := m.checkSource(source); err != nil {
 		return err
 	}
-	if m.nonempty || automount {
+	if m.nonempty || m.automount {
 		return nil // listing an automount point would wait for the mount that is to be made
 	}
 	return m.checkEmpty()
@@ -41,29 +42,49 @@ func (m *mounting) checkMountPoint(source string) error {
 
 // clearWay takes away a dead mount of ours and refuses any other, but that of an automounter, whose
 // place this is.
-func (m *mounting) clearWay() (automount bool, err error) {
+func (m *mounting) clearWay() error {
 	for {
 		there, ok, err := fs.Find(m.dir)
 		switch {
 		case err != nil:
-			return false, m.unfit(err)
+			return m.unfit(err)
 		case !ok:
-			return false, nil
+			return nil
 		case !there.Ours() && there.Type == "autofs":
-			return true, nil
+			m.automount = true
+			return nil
 		case !there.Ours() && m.nonempty:
-			return false, nil
+			return nil
 		case !there.Ours():
-			return false, failf(exitStale, "%s: a mount of type %s is there already (%s; --nonempty mounts over it)", m.dir, there.Type, there.Source)
+			return failf(exitStale, "%s: a mount of type %s is there already (%s; --nonempty mounts over it)", m.dir, there.Type, there.Source)
 		}
 		if stale, _ := fs.Stale(m.dir); !stale {
-			return false, failf(exitStale, "%s: %s is mounted there already (weightfs umount takes it away)", m.dir, there.Source)
+			return failf(exitStale, "%s: %s is mounted there already (weightfs umount takes it away)", m.dir, there.Source)
 		}
 		if err := fs.Clear(m.dir); err != nil {
-			return false, failf(exitStale, "%s: a dead mount of weightfs is there and cannot be cleared: %w", m.dir, err)
+			return failf(exitStale, "%s: a dead mount of weightfs is there and cannot be cleared: %w", m.dir, err)
 		}
 		m.warn(m.dir + ": cleared a mount whose server had died")
 	}
+}
+
+// exclude keeps others from mounting at the same place between the last look at it and the mount. It
+// does not wait for long: a script may have locked the directory for its own sake.
+func (m *mounting) exclude() (done func()) {
+	if m.passedDevice() || m.automount {
+		return func() {}
+	}
+	d, err := os.Open(m.dir)
+	if err != nil {
+		return func() {}
+	}
+	for range 200 {
+		if unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return func() { d.Close() }
 }
 
 func (m *mounting) checkDirectory() error {

@@ -120,6 +120,12 @@ func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
 	if opt.FsName == "" {
 		opt.FsName = c.Source
 	}
+	defer s.exclude()()
+	if !s.passedDevice() {
+		if err := s.clearWay(); err != nil {
+			return nil, err
+		}
+	}
 	mount, err := fs.Mount(s.dir, c.Root(), opt)
 	switch {
 	case errors.Is(err, fs.ErrNoFUSE):

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,9 @@ func unmount(dir string, lazy bool) error {
 	if err := unmountPatiently(dir); err != nil {
 		return err
 	}
-	waitForEnd(server)
+	if !elsewhere(there) {
+		waitForEnd(server)
+	}
 	return nil
 }
 
@@ -94,6 +97,12 @@ func unmountPatiently(dir string) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// elsewhere tells that the file system is mounted at another place as well, and so goes on.
+func elsewhere(m fs.Mounted) bool {
+	list, err := fs.Mounts()
+	return err != nil || slices.ContainsFunc(list, func(o fs.Mounted) bool { return o.Major == m.Major && o.Minor == m.Minor })
 }
 
 // waitForEnd lets a server close the checkpoint's files before its user goes on, if that takes no time.
