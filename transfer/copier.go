@@ -156,14 +156,6 @@ func (c *Copier) failed(path string, err error) error {
 	return &WriteError{Path: path, Err: cause(err)}
 }
 
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // cause is an error without the path of an unfinished file, which would tell a user nothing.
 func cause(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {

@@ -159,6 +159,9 @@ func (p *partial) leave() {
 
 func (p *partial) remove() {
 	p.settle()
+	if closeFirst {
+		p.file.Close()
+	}
 	os.Remove(p.path)
 	p.file.Close()
 }
@@ -166,6 +169,9 @@ func (p *partial) remove() {
 // become gives the finished file its time, where the file system has times, and its name.
 func (p *partial) become(to string, mtime time.Time) error {
 	os.Chtimes(p.path, time.Time{}, mtime)
+	if closeFirst {
+		return errors.Join(p.file.Close(), os.Rename(p.path, to))
+	}
 	if err := os.Rename(p.path, to); err != nil {
 		return err
 	}

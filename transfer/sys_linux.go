@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// closeFirst: the lock is to be held until the file has its name.
+const closeFirst = false
+
 // lock keeps a second process away from a file, until it is closed.
 func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
