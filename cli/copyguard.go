@@ -5,59 +5,63 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"weightfs/format"
 )
 
-// A guard keeps copies out of the checkpoint's own directories and files.
+// A guard keeps copies out of the checkpoint's own directories and off its files.
 type guard struct {
 	dirs  []string
-	files []iofs.FileInfo
+	files []*format.Shard
 }
 
 // newGuard finds them. A lone file may lie among anything, such as in the directory that the user is
 // in: of it only the file itself is guarded.
-func (cp *copying) newGuard() (guard, error) {
-	var g guard
+func (cp *copying) newGuard() guard {
 	c := cp.checkpoint
+	g := guard{files: c.Shards}
 	st, err := os.Stat(cp.source)
-	lone := err == nil && st.Mode().IsRegular() && len(c.Shards) == 1
-	seen := map[string]bool{}
-	add := func(dir string) {
-		if !lone && !seen[dir] {
-			seen[dir] = true
-			g.dirs = append(g.dirs, dir)
-		}
+	if err == nil && st.Mode().IsRegular() && len(c.Shards) == 1 {
+		return g
 	}
 	for _, path := range []string{cp.source, c.Source} {
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
-			add(path)
+			g.add(path)
 		}
 	}
-	for _, s := range c.Shards {
-		add(filepath.Dir(s.Path))
+	for _, path := range cp.ownFiles() {
+		g.add(filepath.Dir(path))
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			g.add(filepath.Dir(real)) // in a hub cache the blobs
+		}
 	}
+	return g
+}
+
+func (g *guard) add(dir string) {
+	if !slices.Contains(g.dirs, dir) {
+		g.dirs = append(g.dirs, dir)
+	}
+}
+
+// ownFiles are the paths of the checkpoint's files.
+func (cp *copying) ownFiles() []string {
 	n, err := format.Lookup(cp.tree, "files")
-	own, ok := n.(format.Dir)
+	dir, ok := n.(format.Dir)
 	if err != nil || !ok {
-		return g, err
+		return nil
 	}
-	list := own.List()
+	var paths []string
+	list := dir.List()
 	for i := range list.Len() {
-		n, err := own.Lookup(list.At(i).Name)
-		link, ok := n.(format.Link)
-		if err != nil || !ok {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(link.Target()); err == nil {
-			add(filepath.Dir(real)) // in a hub cache the blobs
-		}
-		if st, err := os.Stat(link.Target()); err == nil {
-			g.files = append(g.files, st)
+		n, err := dir.Lookup(list.At(i).Name)
+		if link, ok := n.(format.Link); ok && err == nil {
+			paths = append(paths, link.Target())
 		}
 	}
-	return g, nil
+	return paths
 }
 
 // check refuses a directory of the checkpoint.
@@ -111,7 +115,7 @@ func (g *guard) target(to string) (string, error) {
 		return "", usageError("%s: not a regular file (weightfs cat writes to it)", to)
 	}
 	for _, own := range g.files {
-		if os.SameFile(st, own) {
+		if os.SameFile(st, own.Stat()) {
 			return "", usageError("%s: it is a file of the checkpoint itself", to)
 		}
 	}

@@ -23,10 +23,7 @@ type copyItem struct {
 
 // plan finds what the arguments name, and where it goes by the rules of cp(1).
 func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
-	var err error
-	if cp.guard, err = cp.newGuard(); err != nil {
-		return nil, err
-	}
+	cp.guard = cp.newGuard()
 	into, err := cp.checkDest(dest, len(args))
 	if err != nil {
 		return nil, err

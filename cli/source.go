@@ -38,7 +38,12 @@ func (f *openFlags) openPlace(place store.Place) (*format.Checkpoint, error) {
 			opt.IndexDir = dir
 		}
 	}
-	return place.Open(opt)
+	c, err := place.Open(opt)
+	if err == nil && c.Len() == 0 && (opt.Include != nil || opt.Exclude != nil) {
+		c.Close()
+		return nil, failf(exitNoTensor, "%s: no tensor is left by --include and --exclude", place.Display)
+	}
+	return c, err
 }
 
 // withCheckpoint opens the first argument for a verb that only reads.
