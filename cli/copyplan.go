@@ -109,7 +109,7 @@ func (cp *copying) follow(at string, n format.Node) (format.Node, error) {
 	switch {
 	case !ok:
 		return n, nil
-	case path.IsAbs(link.Target()):
+	case filepath.IsAbs(link.Target()):
 		return newLinkedFile(link.Target())
 	}
 	return format.Follow(cp.tree, path.Join(path.Dir(at), link.Target()))
