@@ -16,13 +16,20 @@ import (
 
 func (a *app) info() *cobra.Command {
 	var f openFlags
+	var duplicates bool
 	c := &cobra.Command{
 		Use:   "info SOURCE",
 		Short: "Sum up a checkpoint: files, types, metadata, warnings",
 		Args:  exactly(1, "SOURCE"),
-		RunE:  f.withCheckpoint(func(c *format.Checkpoint, _ []string) error { return a.runInfo(c) }),
+		RunE: f.withCheckpoint(func(c *format.Checkpoint, _ []string) error {
+			if duplicates {
+				return a.runDuplicates(c)
+			}
+			return a.runInfo(c)
+		}),
 	}
 	f.add(c)
+	c.Flags().BoolVar(&duplicates, "duplicates", false, "name the tensors that have the same bytes instead: tied, or stored more than once")
 	return c
 }
 
@@ -68,9 +75,9 @@ func (a *app) runInfo(c *format.Checkpoint) error {
 		fmt.Fprintf(w, "  %s\t%d tensors\t%s elements\t%s\n", u.dtype, u.tensors, humanize.Comma(int64(u.elements)), humanize.IBytes(u.bytes))
 	}
 	w.Flush()
-	if len(c.Meta) > 0 {
+	if len(c.Meta()) > 0 {
 		fmt.Fprintln(b, "\nmetadata")
-		for _, kv := range c.Meta {
+		for _, kv := range c.Meta() {
 			fmt.Fprintf(w, "  %s\t%s\n", printable(kv.Key), metaLine(kv.Value))
 		}
 		w.Flush()
@@ -114,7 +121,7 @@ func (a *app) infoJSON(c *format.Checkpoint) error {
 	doc := tensor.Object{
 		{Key: "source", Value: c.Source}, {Key: "format", Value: c.Format}, {Key: "tensors", Value: c.Len()},
 		{Key: "total_elements", Value: c.TotalElements()}, {Key: "total_bytes", Value: c.TotalBytes()},
-		{Key: "files", Value: files}, {Key: "types", Value: types}, {Key: "metadata", Value: c.Meta},
+		{Key: "files", Value: files}, {Key: "types", Value: types}, {Key: "metadata", Value: c.Meta()},
 		{Key: "warnings", Value: warnings},
 	}
 	_, err := fmt.Fprintf(a.out, "%s\n", tensor.AppendJSON(nil, doc))

@@ -207,9 +207,9 @@ func Duplicates(c *format.Checkpoint, progress func(n int)) ([]Duplicate, error)
 		d.Copies = len(places)
 		out = append(out, d)
 	}
-	slices.SortStableFunc(out, func(x, y Duplicate) int { return cmp.Compare(y.waste(), x.waste()) })
+	slices.SortStableFunc(out, func(x, y Duplicate) int { return cmp.Compare(y.Waste(), x.Waste()) })
 	return out, nil
 }
 
-// waste is what storing the bytes once would save.
-func (d Duplicate) waste() int64 { return d.Bytes * int64(d.Copies-1) }
+// Waste is what storing the bytes once would save.
+func (d Duplicate) Waste() int64 { return d.Bytes * int64(d.Copies-1) }
