@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -38,11 +40,10 @@ func (a *app) runHelper(args []string) error {
 	fake := fl.BoolP("fake", "f", false, "")
 	verbose := fl.BoolP("verbose", "v", false, "")
 	namespace := fl.StringP("namespace", "N", "", "")
-	if err := fl.Parse(args); err != nil {
+	switch err := fl.Parse(args); {
+	case err != nil && !errors.Is(err, pflag.ErrHelp):
 		return usageError("%v", err)
-	}
-	switch {
-	case fl.NArg() != 2:
+	case err != nil, fl.NArg() != 2:
 		return usageError("mount.weightfs SOURCE MOUNTPOINT [-sfnv] [-o OPTIONS]")
 	case *namespace != "":
 		return usageError("-N %s: not supported (nsenter mounts in another namespace)", *namespace)

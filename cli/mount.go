@@ -4,7 +4,6 @@ package cli
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,8 +83,8 @@ func (m *mounting) run(flags *pflag.FlagSet, args []string, words mountWords) er
 		return err
 	}
 	m.source = args[0]
-	if m.dir, err = filepath.Abs(args[1]); err != nil {
-		return err
+	if m.dir, err = absolute(args[1]); err != nil {
+		return failf(exitMountPoint, "mount point %w", err)
 	}
 	if starter := starterPipe(); starter != nil {
 		return m.serve(starter)

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,6 +19,27 @@ import (
 
 // passedDevice: the mount is made, and its device is a descriptor of ours (mount.fuse3, containers).
 func (m *mounting) passedDevice() bool { return strings.HasPrefix(m.dir, "/dev/fd/") }
+
+// absolute makes a path absolute. A `..` behind a link leads out of what that leads to, as the kernel
+// has it; filepath.Abs would strike out the two.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("has an empty name")
+	}
+	parts := strings.Split(path, "/")
+	for i := len(parts) - 1; i > 0; i-- {
+		if parts[i] != ".." {
+			continue
+		}
+		head, err := filepath.EvalSymlinks(strings.Join(parts[:i+1], "/"))
+		if err != nil {
+			return "", err
+		}
+		path = head + "/" + strings.Join(parts[i+1:], "/")
+		break
+	}
+	return filepath.Abs(path)
+}
 
 // checkMountPoint refuses what a mount would hide or hang on, before anything is read.
 func (m *mounting) checkMountPoint(source string) error {
@@ -43,7 +65,7 @@ func (m *mounting) checkMountPoint(source string) error {
 // clearWay takes away a dead mount of ours and refuses any other, but that of an automounter, whose
 // place this is.
 func (m *mounting) clearWay() error {
-	for {
+	for try := 0; ; try++ {
 		there, ok, err := fs.Find(m.dir)
 		switch {
 		case err != nil:
@@ -61,10 +83,12 @@ func (m *mounting) clearWay() error {
 		if stale, _ := fs.Stale(m.dir); !stale {
 			return failf(exitStale, "%s: %s is mounted there already (weightfs umount takes it away)", m.dir, there.Source)
 		}
-		if err := fs.Clear(m.dir); err != nil {
+		switch err := fs.Clear(m.dir); {
+		case err == nil:
+			m.warn(m.dir + ": cleared a mount whose server had died")
+		case try > 2: // not because another starter was faster
 			return failf(exitStale, "%s: a dead mount of weightfs is there and cannot be cleared: %w", m.dir, err)
 		}
-		m.warn(m.dir + ": cleared a mount whose server had died")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -92,9 +91,11 @@ func (s *server) prepare() (*format.Checkpoint, error) {
 
 // read checks the mount point and opens the checkpoint.
 func (m *mounting) read() (*format.Checkpoint, error) {
-	source, err := absolute(m.source)
-	if err != nil {
-		return nil, err
+	source := m.source
+	if _, err := os.Lstat(source); err == nil {
+		if source, err = absolute(source); err != nil { // the server leaves the directory it was started in
+			return nil, err
+		}
 	}
 	if err := m.checkMountPoint(source); err != nil {
 		return nil, err
@@ -104,14 +105,6 @@ func (m *mounting) read() (*format.Checkpoint, error) {
 		return nil, err
 	}
 	return c, m.checkShards(c)
-}
-
-// absolute makes a source that is a path absolute: the server leaves the directory it was started in.
-func absolute(source string) (string, error) {
-	if _, err := os.Lstat(source); err != nil {
-		return source, nil
-	}
-	return filepath.Abs(source)
 }
 
 func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
@@ -150,7 +143,7 @@ func (s *server) announce(c *format.Checkpoint) error {
 	case s.passedDevice() && !s.quiet:
 		line = sum + ", mounted\n"
 	case !s.quiet:
-		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", sum, printable(s.dir), printable(s.dir))
+		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", sum, printable(s.dir), shellWord(s.dir))
 	}
 	if s.starter != nil {
 		return s.detach(line)
@@ -252,7 +245,7 @@ func (s *server) until(mount *fs.Server) error {
 			if err := mount.Unmount(); err != nil {
 				spared = true
 				users, _ := fs.Busy(s.dir)
-				s.log.Warn("not unmounted, interrupt again to detach it", "err", err, "users", usersText(users))
+				s.log.Error("not unmounted, interrupt again to detach it", "err", err, "users", usersText(users))
 			}
 		}
 	}
@@ -304,4 +297,12 @@ func usersText(users []fs.User) string {
 		list = append(list, fmt.Sprintf("%d %s (%s)", u.PID, u.Command, how))
 	}
 	return strings.Join(list, ", ")
+}
+
+// shellWord quotes a path for a command to copy.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%:,=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(oneLine(s), "'", `'\''`) + "'"
 }

@@ -55,7 +55,11 @@ func (a *app) runUmount(dirs []string, lazy bool) error {
 	return first
 }
 
-func unmount(dir string, lazy bool) error {
+func unmount(name string, lazy bool) error {
+	dir, err := absolute(name)
+	if err != nil {
+		return failf(exitMountPoint, "mount point %w", err)
+	}
 	there, ok, err := fs.Find(dir)
 	switch {
 	case err != nil:
