@@ -46,10 +46,19 @@ func (m *mounting) checkMountPoint(source string) error {
 	if m.passedDevice() {
 		return nil
 	}
-	err := m.clearWay()
-	if err != nil {
+	if err := m.clearWay(); err != nil {
 		return err
 	}
+	err := m.checkPlace(source)
+	if err != nil {
+		if way := m.clearWay(); way != nil {
+			return way // another starter was faster, and the directory is its mount
+		}
+	}
+	return err
+}
+
+func (m *mounting) checkPlace(source string) error {
 	if err := m.checkDirectory(); err != nil {
 		return err
 	}
