@@ -45,6 +45,7 @@ type verifying struct {
 	sumsPath  string
 	sums      sumsFile
 	reports   []*report
+	seen      map[string]bool // parts of files that are read already
 }
 
 func (v *verifying) run(sources []string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ type job struct {
 
 // read does what there is to do in the order of the files, on all cores.
 func (v *verifying) read(r *report, c *format.Checkpoint, label string) {
-	jobs, unused := v.jobs(c)
+	p := v.plan(c)
+	jobs := slices.Concat(p.jobs...)
 	for _, j := range jobs {
 		r.bytes += j.bytes
 	}
@@ -42,52 +44,91 @@ func (v *verifying) read(r *report, c *format.Checkpoint, label string) {
 		})
 	}
 	group.Wait()
-	for _, name := range unused {
+	for _, name := range slices.Sorted(maps.Keys(p.left)) {
 		v.fault(r, &tensor.FormatError{File: v.sumsPath, Off: -1, Msg: fmt.Sprintf("%q is not in the checkpoint", name), Err: set.ErrNone})
 	}
 	r.sort()
 }
 
-// jobs are those of each file and of the tensors in it. unused are the names in --sums that there is
-// nothing to compare with.
-func (v *verifying) jobs(c *format.Checkpoint) (list []job, unused []string) {
-	left := maps.Clone(v.sums)
+// A plan is the jobs for one checkpoint, by shard: what is read twice is still in memory then.
+type plan struct {
+	*verifying
+	c    *format.Checkpoint
+	jobs [][]job
+	real []string // paths of the shards without links
+	left sumsFile // of --sums, what there is nothing yet to compare with
+}
+
+func (v *verifying) plan(c *format.Checkpoint) *plan {
+	p := &plan{verifying: v, c: c, jobs: make([][]job, len(c.Shards)), left: maps.Clone(v.sums)}
 	number := make(map[*format.Shard]int, len(c.Shards))
-	byShard := make([][]job, len(c.Shards))
 	for i, s := range c.Shards {
 		number[s] = i
-		want, named := store.NamedSum(s.Path)
-		if sum, ok := left[s.Name]; ok {
-			delete(left, s.Name)
-			want, named = sum, true
-		} else if !v.hash {
-			continue
+		real, err := filepath.EvalSymlinks(s.Path)
+		if err != nil {
+			real = s.Path
 		}
-		byShard[i] = append(byShard[i], job{s.Size(), func(read func(int)) *tensor.FormatError {
-			return checkFile(c, i, want, named, read)
-		}})
+		p.real = append(p.real, real)
+		p.file(i)
 	}
 	for i := range c.Len() {
 		t := c.Tensor(i)
-		j := tensorJob{c: c, i: i, t: t}
-		name := "raw/" + t.Path + ".raw"
-		if j.want, j.named = left[name]; j.named {
-			delete(left, name)
-			j.parts |= digest.Hash
-		}
-		if v.nan && digest.Counts(t.DType) {
-			j.parts |= digest.Stats
-		}
-		if v.hash && t.Layout != nil && t.Layout.Pack != tensor.Stored {
-			j.parts |= digest.Hash // to unpack it
-		}
-		n := t.Bytes
-		if j.parts == 0 {
-			n = 0
-		}
-		byShard[number[t.Shard]] = append(byShard[number[t.Shard]], job{n, j.run})
+		p.tensor(i, t, number[t.Shard])
 	}
-	return slices.Concat(byShard...), slices.Sorted(maps.Keys(left))
+	return p
+}
+
+// file plans to read a file whole, if there is a reason to.
+func (p *plan) file(i int) {
+	s := p.c.Shards[i]
+	want, named := p.left[s.Name]
+	delete(p.left, s.Name)
+	if !named {
+		want, named = store.NamedSum(s.Path)
+		if !p.hash || p.again(p.real[i]) {
+			return
+		}
+	}
+	p.jobs[i] = append(p.jobs[i], job{s.Size(), func(read func(int)) *tensor.FormatError {
+		return checkFile(p.c, i, want, named, read)
+	}})
+}
+
+// tensor plans to read a tensor whole, or its ends.
+func (p *plan) tensor(i int, t format.Tensor, shard int) {
+	j := tensorJob{c: p.c, i: i, t: t}
+	name := "raw/" + t.Path + ".raw"
+	if j.want, j.named = p.left[name]; j.named {
+		delete(p.left, name)
+		j.parts |= digest.Hash
+	}
+	if p.nan && p.c.HasValues(i) {
+		j.parts |= digest.Stats
+	}
+	if p.hash && t.Layout != nil && t.Layout.Pack != tensor.Stored {
+		j.parts |= digest.Hash // to unpack it
+	}
+	size := int64(0)
+	if j.parts != 0 {
+		size = t.Bytes
+		if !j.named && t.Layout == nil && p.again(fmt.Sprintf("%d %d %s %s", t.Extent.Off, t.Bytes, t.DType, p.real[shard])) {
+			return
+		}
+	}
+	p.jobs[shard] = append(p.jobs[shard], job{size, j.run})
+}
+
+// again tells whether a part of a file has been planned before: revisions in a hub's cache share their
+// blobs.
+func (v *verifying) again(part string) bool {
+	if v.seen[part] {
+		return true
+	}
+	if v.seen == nil {
+		v.seen = map[string]bool{}
+	}
+	v.seen[part] = true
+	return false
 }
 
 // checkFile reads a file whole and compares its hash.

@@ -31,6 +31,7 @@ type Side struct {
 	DType tensor.DType
 	Shape []uint64
 	Bytes int64
+	parts int // numbers of an element; 0 where it cannot be read as numbers
 }
 
 // A Difference is a tensor that is not the same in both checkpoints.
@@ -134,7 +135,11 @@ func (c *Comparison) comparePairs(found []*Difference) error {
 
 func side(c *format.Checkpoint, i int) *Side {
 	t := c.Tensor(i)
-	return &Side{t.Name, t.DType, t.Shape, t.Bytes}
+	s := &Side{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}
+	if c.HasValues(i) {
+		s.parts = decode.Parts(t.DType)
+	}
+	return s
 }
 
 // identical tells that two tensors are one range of one file.
@@ -153,7 +158,7 @@ func (c *Comparison) comparePair(i, j int) (*Difference, error) {
 	if !comparable(d.A, d.B) {
 		return d, nil
 	}
-	s, err := c.newStream(i, j)
+	s, err := c.newStream(i, j, d)
 	if err != nil {
 		return nil, err
 	}
@@ -177,5 +182,5 @@ func comparable(a, b *Side) bool {
 	if n != m {
 		return false
 	}
-	return a.DType == b.DType && a.Bytes == b.Bytes || decode.Parts(a.DType) > 0 && decode.Parts(a.DType) == decode.Parts(b.DType)
+	return a.DType == b.DType && a.Bytes == b.Bytes || a.parts > 0 && a.parts == b.parts
 }

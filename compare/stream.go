@@ -48,16 +48,16 @@ type input struct {
 	f64   []float64
 }
 
-func (c *Comparison) newStream(i, j int) (*stream, error) {
+func (c *Comparison) newStream(i, j int, d *Difference) (*stream, error) {
 	s := &stream{}
 	var err error
-	if s.a, err = c.newInput(c.a, i); err == nil {
-		s.b, err = c.newInput(c.b, j)
+	if s.a, err = c.newInput(c.a, i, d.A); err == nil {
+		s.b, err = c.newInput(c.b, j, d.B)
 	}
 	if err != nil {
 		return nil, err
 	}
-	n, _ := tensor.Elements(c.a.Tensor(i).Shape)
+	n, _ := tensor.Elements(d.A.Shape)
 	s.elems = int64(n)
 	s.decodes = s.a.parts > 0 && s.b.parts > 0
 	if !s.decodes { // bytes of a type that is not decoded
@@ -67,11 +67,11 @@ func (c *Comparison) newStream(i, j int) (*stream, error) {
 	if s.a.wide || s.b.wide {
 		s.a.wide, s.b.wide = true, true
 	}
-	s.cut(c.a.Tensor(i).Shape, c.b.Tensor(j).Shape)
+	s.cut(d.A.Shape, d.B.Shape)
 	return s, nil
 }
 
-func (c *Comparison) newInput(ckpt *format.Checkpoint, i int) (input, error) {
+func (c *Comparison) newInput(ckpt *format.Checkpoint, i int, side *Side) (input, error) {
 	t := ckpt.Tensor(i)
 	content, err := ckpt.Elements(i)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Comparison) newInput(ckpt *format.Checkpoint, i int) (input, error) {
 	in := input{
 		where: fmt.Sprintf("%s: tensor %q", t.Shard.Path, t.Name), dtype: t.DType, bytes: t.Bytes,
 		src:   watched{format.ContentReader{Content: content}, c.progress},
-		parts: int64(decode.Parts(t.DType)), wide: !decode.Supported(t.DType),
+		parts: int64(side.parts), wide: !decode.Supported(t.DType),
 	}
 	in.unit, in.size = t.DType.Block()
 	return in, nil

@@ -37,6 +37,14 @@ type Result struct {
 // Counts tells whether the values of a type are decoded, so that there are statistics.
 func Counts(d tensor.DType) bool { return decode.Parts(d) > 0 }
 
+// possible leaves out what a type does not have.
+func possible(t *tensor.Info, want Parts) Parts {
+	if !Counts(t.DType) {
+		return want &^ Stats
+	}
+	return want
+}
+
 // jobs bounds how many tensors are summed at once, however many readers ask, and so the memory.
 var jobs = make(chan struct{}, runtime.GOMAXPROCS(0))
 
@@ -45,13 +53,14 @@ var jobs = make(chan struct{}, runtime.GOMAXPROCS(0))
 func Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
 	jobs <- struct{}{}
 	defer func() { <-jobs }()
+	want = possible(t, want)
 	var sinks []func(p []byte)
 	h := sha256.New()
 	if want&Hash != 0 {
 		sinks = append(sinks, func(p []byte) { h.Write(p) })
 	}
 	var count counter
-	if want&Stats != 0 && Counts(t.DType) {
+	if want&Stats != 0 {
 		count = newCounter(t)
 		sinks = append(sinks, count.add)
 	}

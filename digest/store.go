@@ -47,7 +47,7 @@ func NewStore(dir, path string, st iofs.FileInfo) *Store {
 // Sum gives the wanted parts of a tensor whose elements src reads, from what is known or by Sum. Those
 // who ask for one tensor at the same time wait for one pass.
 func (s *Store) Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
-	k := keyOf(t)
+	k, want := keyOf(t), possible(t, want)
 	if r, ok := s.get(k); ok && want&^r.Has == 0 {
 		return r, nil
 	}
@@ -71,7 +71,7 @@ func (s *Store) Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error)
 // Renew computes the wanted parts whatever is known: who verifies a file reads it. It is ErrRotten when
 // the hash is another than it was, while the file's times say that nothing was written.
 func (s *Store) Renew(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
-	k := keyOf(t)
+	k, want := keyOf(t), possible(t, want)
 	known, _ := s.get(k)
 	r, err := Sum(src, t, want)
 	if err != nil {

@@ -198,8 +198,31 @@ func TestStatsOfAChangedFile(t *testing.T) {
 
 func TestStatsOfTypesThatAreNotDecoded(t *testing.T) {
 	info := tensor.Info{Name: "x", DType: tensor.IQ4_KS, Shape: []uint64{1, 256}}
-	text := string(renderStats(info, &digest.Result{Has: digest.Hash | digest.Stats}))
+	text := string(renderStats(info, &digest.Result{Has: digest.Hash}))
 	if !strings.Contains(text, `"nan": null,`) || !strings.Contains(text, `"min": null,`) || !strings.Contains(text, `"elements": 256,`) {
 		t.Error(text)
+	}
+}
+
+// TestStatsOfBigEndianBlocks: their bytes are as stored, so that no numbers can be made of them.
+func TestStatsOfBigEndianBlocks(t *testing.T) {
+	c, err := Open("../testdata/gguf/golden-be.gguf", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	kinds := map[bool]int{}
+	for i := range c.Len() {
+		r, err := c.Digest(i, digest.Hash|digest.Stats)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := c.Tensor(i).DType.Kind() == tensor.Block
+		if kinds[block]++; block == (r.Has&digest.Stats != 0) || block == c.HasValues(i) {
+			t.Errorf("%s: has %d", c.Tensor(i).DType, r.Has)
+		}
+	}
+	if len(kinds) != 2 {
+		t.Error("not both kinds of types are in the file")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -17,6 +18,13 @@ import (
 
 // statsLen is the size of a statistics file: spaces fill what its object leaves.
 const statsLen = 1024
+
+// HasValues tells whether a tensor's elements can be read as numbers (package decode): its type is
+// decoded, and it is no block of a big-endian file, whose inner fields are as stored.
+func (c *Checkpoint) HasValues(i int) bool {
+	d := tensor.DType(c.index.Records[i].DType)
+	return digest.Counts(d) && (d.Kind() != tensor.Block || !strings.Contains(c.index.Extra(uint32(i)), bigEndianExtra))
+}
 
 // Digest gives the hash or the statistics of a tensor's elements as raw/ shows them, from the cache or
 // by reading them.
@@ -35,6 +43,9 @@ type digester func(*digest.Store, io.ReaderAt, *tensor.Info, digest.Parts) (dige
 func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum digester) (digest.Result, error) {
 	file := c.index.Records[i].File
 	info := c.index.Info(uint32(i))
+	if !c.HasValues(i) {
+		want &^= digest.Stats
+	}
 	content, err := c.Elements(i)
 	if err != nil {
 		return digest.Result{}, err
@@ -154,7 +165,7 @@ func statsObject(info tensor.Info, name, shape any, r *digest.Result) []byte {
 	for i := range members {
 		switch members[i].Key {
 		case "nan", "pos_inf", "neg_inf", "zeros":
-			if !digest.Counts(info.DType) {
+			if r.Has&digest.Stats == 0 {
 				members[i].Value = nil
 			}
 		case "min", "max", "mean", "std":
