@@ -6,10 +6,13 @@
 # CHECKPOINT is anything that `weightfs mount` takes; the default is the small model in
 # testdata/sample. MOUNTPOINT is made if it is not there; the default is `mnt` in this directory.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd -P "$(dirname "$0")/.." && pwd)
 . "$root/scripts/install.sh"
 
-[ $# -le 2 ] && [[ ${1-} != -* ]] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 10; }
+if [ $# -gt 2 ] || [[ ${1-} == -* ]]; then
+	sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+	exit 10
+fi
 checkpoint=${1:-$root/testdata/sample}
 mountpoint=${2:-mnt}
 
@@ -23,7 +26,7 @@ build() {
 	need_go || exit 2
 	program=$root/weightfs
 	[ -w "$root" ] || program=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-quickstart/weightfs
-	(cd "$root" && go build -buildvcs=false -o "$program" .)
+	(cd "$root" && CGO_ENABLED=0 go build -buildvcs=false -o "$program" .)
 }
 
 is_mounted() { findmnt -rn -t fuse.weightfs -M "$mountpoint" >/dev/null && ls "$mountpoint" >/dev/null 2>&1; }
@@ -57,21 +60,22 @@ show_it() {
 		;;
 	*) shown od -A d -t x1 -N 32 "$first" ;;
 	esac
-	shown head -n 5 "$mountpoint/tensors.json"
+	first=${first#"$mountpoint"/*/}
+	shown "$program" show "$checkpoint" "$(find "$mountpoint/by-name" -lname "*/raw/${first%.*}.raw" -printf '%f\n' -quit)"
 }
 
 header() { echo $((10 + $(od -A n -t u2 -j 8 -N 2 "$1"))); }
 
 command -v fusermount3 >/dev/null || [ "$(id -u)" -eq 0 ] || need fusermount3:fuse3 || true
 build
-if ! mount_it; then
+mount_it || {
 	code=$?
 	if [ ! -e /dev/fuse ]; then
 		echo "There is no FUSE here. The same without a mount:"
 		shown "$program" info "$checkpoint"
 	fi
 	exit "$code"
-fi
+}
 show_it
 cat <<END
 
