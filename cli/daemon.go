@@ -89,7 +89,7 @@ func (m *mounting) serverArgs(flags *pflag.FlagSet) []string {
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(notOptions, f.Name) {
-			args = append(args, "--"+f.Name+"="+f.Value.String())
+			args = append(args, spelled(f)...)
 		}
 	})
 	return append(args, "--", m.source, m.dir)

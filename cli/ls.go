@@ -16,21 +16,33 @@ import (
 )
 
 func (a *app) ls() *cobra.Command {
-	var f openFlags
+	var f manyFlags
 	var long bool
 	c := &cobra.Command{
 		Use:   "ls SOURCE [PATTERN]",
-		Short: "List the tensors of a checkpoint",
+		Short: "List the tensors of a checkpoint, or the checkpoints of a directory",
 		Long: `List the tensors of a checkpoint. PATTERN is a shell glob over their names, in which * matches
-dots and slashes too: weightfs ls model.safetensors '*q_proj*'`,
+dots and slashes too: weightfs ls model.safetensors '*q_proj*'
+
+Of a directory that holds many checkpoints their names are listed, and none is opened.`,
 		Args: between(1, 2, "SOURCE and perhaps a PATTERN"),
-		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
-			return a.runLs(c, args, long)
-		}),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, many, err := f.openAny(args[0])
+			switch {
+			case err != nil:
+				return err
+			case many != nil:
+				return a.lsMany(many, args[0], args[1:], long)
+			}
+			defer c.Close()
+			defer c.Keep()
+			return a.runLs(c, args[1:], long)
+		},
 		ValidArgsFunction: f.completeTensors(1),
 	}
 	f.add(c)
-	c.Flags().BoolVarP(&long, "long", "l", false, "show the file and offset of each tensor as well")
+	f.addMany(c.Flags())
+	c.Flags().BoolVarP(&long, "long", "l", false, "show the file and offset of each tensor, or the files and the size of each checkpoint, as well")
 	return c
 }
 

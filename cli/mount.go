@@ -25,9 +25,13 @@ func (a *app) mount() *cobra.Command {
 	m := &mounting{app: a}
 	c := &cobra.Command{
 		Use:   "mount SOURCE MOUNTPOINT",
-		Short: "Mount a checkpoint: every tensor a file",
+		Short: "Mount a checkpoint, or many: every tensor a file",
 		Long: `Mount a checkpoint. The command returns when the tree can be read; the server goes on in the
 background until ` + "`weightfs umount MOUNTPOINT`" + `. The mount is read-only.
+
+A directory that holds many checkpoints (a folder of models, a training run, the cache of the hub, the
+store of Ollama) is mounted as a directory of them. Each is opened when it is entered; one that cannot
+be opened holds an ERROR.txt. What is added, changed or removed is seen within two seconds.
 
 Every flag is also an option of -o, with dashes or underscores: -o allow_other,umask=027.`,
 		Args: exactly(2, "SOURCE and MOUNTPOINT"),

@@ -18,7 +18,7 @@ import (
 // mountFlags are the flags of `mount`. Each Value reads what it prints: the server is started with
 // them spelled out.
 type mountFlags struct {
-	openFlags
+	manyFlags
 	logFlags
 	fs         fs.Options
 	foreground bool
@@ -35,6 +35,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl.SortFlags = false
 	fl.BoolVarP(&f.foreground, "foreground", "f", false, "stay in the foreground")
 	fl.StringArrayVarP(&f.options, "options", "o", nil, "mount options, with commas between them")
+	f.addMany(fl)
 	fl.Var((*viewList)(&f.opt.Views), "views", "the views to show, with commas or colons between them (all: "+strings.Join(format.Views, ",")+")")
 	fl.Var(asF32{&f.opt.AsF32}, "as-safetensors", "write types that safetensors lacks into assembled/ and parts/ as f32, not as bytes")
 	fl.BoolVar(&f.nonempty, "nonempty", false, "mount over a directory that is not empty, or over another mount")

@@ -14,7 +14,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
-	"weightfs/format"
 	"weightfs/format/tensor"
 	"weightfs/fs"
 )
@@ -52,7 +51,7 @@ func (m *mounting) serve(starter *os.File) error {
 		s.stop(mount)
 		return err
 	}
-	go c.Keep()
+	go c.keep()
 	return s.until(mount)
 }
 
@@ -68,9 +67,9 @@ func (s *server) catch() {
 
 // prepare does all that comes before the mount, until a signal: a disk or a network that does not
 // answer must not hold that up.
-func (s *server) prepare() (*format.Checkpoint, error) {
+func (s *server) prepare() (*mountable, error) {
 	type result struct {
-		c   *format.Checkpoint
+		c   *mountable
 		err error
 	}
 	done := make(chan result, 1)
@@ -89,8 +88,8 @@ func (s *server) prepare() (*format.Checkpoint, error) {
 	}
 }
 
-// read checks the mount point and opens the checkpoint.
-func (m *mounting) read() (*format.Checkpoint, error) {
+// read checks the mount point and opens the source.
+func (m *mounting) read() (*mountable, error) {
 	source := m.source
 	if _, err := os.Lstat(source); err == nil {
 		if source, err = absolute(source); err != nil { // the server leaves the directory it was started in
@@ -100,18 +99,14 @@ func (m *mounting) read() (*format.Checkpoint, error) {
 	if err := m.checkMountPoint(source); err != nil {
 		return nil, err
 	}
-	c, err := m.open(source)
-	if err != nil {
-		return nil, err
-	}
-	return c, m.checkShards(c)
+	return m.openMountable(source)
 }
 
-func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
+func (s *server) attach(c *mountable) (*fs.Server, error) {
 	opt := s.fs
-	opt.Size = int64(c.TotalBytes())
+	opt.Size = int64(c.size)
 	if opt.FsName == "" {
-		opt.FsName = c.Source
+		opt.FsName = c.source
 	}
 	defer s.exclude()()
 	if !s.passedDevice() {
@@ -119,7 +114,7 @@ func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
 			return nil, err
 		}
 	}
-	mount, err := fs.Mount(s.dir, c.Root(), opt)
+	mount, err := fs.Mount(s.dir, c.root, opt)
 	switch {
 	case errors.Is(err, fs.ErrNoFUSE):
 		return nil, failf(exitNoFUSE, "%s: %w (weightfs ls, cat and cp read a checkpoint without a mount)", s.dir, err)
@@ -132,18 +127,17 @@ func (s *server) attach(c *format.Checkpoint) (*fs.Server, error) {
 }
 
 // announce says that the tree can be read.
-func (s *server) announce(c *format.Checkpoint) error {
-	s.warnAll(c.Warnings)
-	sum := plural(c.Len(), "tensor") + ", " + sizeText(c.TotalBytes())
-	s.log.Info("mounted", "source", c.Source, "dir", s.dir, "tensors", c.Len(), "bytes", c.TotalBytes())
+func (s *server) announce(c *mountable) error {
+	s.warnAll(c.warnings)
+	s.log.Info("mounted", append([]any{"source", c.source, "dir", s.dir}, c.log...)...)
 	line := ""
 	switch {
 	case s.json:
 		line = s.readyJSON(c)
 	case s.passedDevice() && !s.quiet:
-		line = sum + ", mounted\n"
+		line = c.sum + ", mounted\n"
 	case !s.quiet:
-		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", sum, printable(s.dir), shellWord(s.dir))
+		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), shellWord(s.dir))
 	}
 	if s.starter != nil {
 		return s.detach(line)
@@ -151,7 +145,7 @@ func (s *server) announce(c *format.Checkpoint) error {
 	if s.json {
 		io.WriteString(s.out, line)
 	}
-	s.notify(daemon.SdNotifyReady + "\nSTATUS=" + sum)
+	s.notify(daemon.SdNotifyReady + "\nSTATUS=" + c.sum)
 	return nil
 }
 
@@ -165,15 +159,14 @@ func (s *server) notify(state string) {
 	}
 }
 
-func (s *server) readyJSON(c *format.Checkpoint) string {
+func (s *server) readyJSON(c *mountable) string {
 	warnings := []any{}
-	for _, text := range c.Warnings {
+	for _, text := range c.warnings {
 		warnings = append(warnings, text)
 	}
-	return string(tensor.AppendJSON(nil, tensor.Object{
-		{Key: "source", Value: c.Source}, {Key: "mountpoint", Value: s.dir}, {Key: "pid", Value: os.Getpid()},
-		{Key: "tensors", Value: c.Len()}, {Key: "total_bytes", Value: c.TotalBytes()}, {Key: "warnings", Value: warnings},
-	})) + "\n"
+	doc := tensor.Object{{Key: "source", Value: c.source}, {Key: "mountpoint", Value: s.dir}, {Key: "pid", Value: os.Getpid()}}
+	doc = append(append(doc, c.facts...), tensor.KV{Key: "warnings", Value: warnings})
+	return string(tensor.AppendJSON(nil, doc)) + "\n"
 }
 
 // detach leaves the starter's terminal and directory, and tells it what to print. If nobody is there

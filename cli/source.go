@@ -27,7 +27,12 @@ func (f *openFlags) open(source string) (*format.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.openPlace(place)
+	c, err := f.openPlace(place)
+	if err == nil && c.Len() == 0 && (f.opt.Include != nil || f.opt.Exclude != nil) {
+		c.Close()
+		return nil, failf(exitNoTensor, "%s: no tensor is left by --include and --exclude", source)
+	}
+	return c, err
 }
 
 func (f *openFlags) openPlace(place store.Place) (*format.Checkpoint, error) {
@@ -38,12 +43,7 @@ func (f *openFlags) openPlace(place store.Place) (*format.Checkpoint, error) {
 			opt.IndexDir = dir
 		}
 	}
-	c, err := place.Open(opt)
-	if err == nil && c.Len() == 0 && (opt.Include != nil || opt.Exclude != nil) {
-		c.Close()
-		return nil, failf(exitNoTensor, "%s: no tensor is left by --include and --exclude", place.Display)
-	}
-	return c, err
+	return place.Open(opt)
 }
 
 // withCheckpoint opens the first argument for a verb that only reads.

@@ -90,6 +90,9 @@ func (l *Library) holdsAny(e entry, b *budget) (bool, error) {
 	return false, err
 }
 
+// Dir is the directory on disk.
+func (l *Library) Dir() string { return l.root.e.path }
+
 // Root is the tree. Its directories above the checkpoints are format.Volatile.
 func (l *Library) Root() format.Dir { return l.root }
 

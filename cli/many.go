@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"weightfs/format"
+	"weightfs/format/names"
+	"weightfs/format/set"
+	"weightfs/format/tensor"
+	"weightfs/store"
+)
+
+// manyFlags are those of the verbs that take a directory of many checkpoints as well as one.
+type manyFlags struct {
+	openFlags
+	many bool
+}
+
+func (f *manyFlags) addMany(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.many, "many", false, "take a directory for many checkpoints even if it is one: each file and each directory below it")
+}
+
+// openAny opens the checkpoint that a SOURCE names or, when it is a directory that has no one
+// checkpoint at its own level, the library of all that are in it. A broken checkpoint is an error.
+func (f *manyFlags) openAny(source string) (*format.Checkpoint, *store.Library, error) {
+	if f.many {
+		l, err := f.library(source)
+		return nil, l, err
+	}
+	c, err := f.open(source)
+	if !isMany(err) {
+		return c, nil, err
+	}
+	l, lerr := f.library(source)
+	if _, none := errors.AsType[*set.NoneError](lerr); none {
+		return nil, nil, err // which names what is there
+	}
+	return nil, l, lerr
+}
+
+func isMany(err error) bool {
+	if _, several := errors.AsType[*set.SeveralError](err); several {
+		return true
+	}
+	none, ok := errors.AsType[*set.NoneError](err)
+	return ok && none.Known == nil
+}
+
+// library surveys a directory of checkpoints, which are opened when they are entered.
+func (f *manyFlags) library(source string) (*store.Library, error) {
+	dir := source
+	if _, err := os.Stat(dir); err != nil {
+		place, err := store.Resolve(source, store.System())
+		if err != nil {
+			return nil, err
+		}
+		dir = place.Path
+	}
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return nil, usageError("%s: %w, as --many wants it", source, syscall.ENOTDIR)
+	}
+	return store.NewLibrary(dir, set.Options{Partial: f.opt.Partial}, f.openOne)
+}
+
+func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, func() error, error) {
+	one := f.openFlags
+	one.opt.InoBase, one.opt.Gen = inoBase, gen
+	c, err := one.openPlace(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	go c.Keep()
+	return c.Root(), c.Close, nil
+}
+
+// lsMany lists the checkpoints of a library.
+func (a *app) lsMany(l *store.Library, source string, args []string, long bool) error {
+	p, err := names.NewPattern("*")
+	if len(args) > 0 {
+		p, err = names.NewPattern(args[0])
+	}
+	if err != nil {
+		return usageError("%v", err)
+	}
+	var list []store.Found
+	l.Walk(func(f store.Found) {
+		if p.Match(f.Name) {
+			list = append(list, f)
+		}
+	})
+	switch {
+	case len(list) == 0:
+		return failf(exitNoTensor, "%s: no checkpoint %q (weightfs ls lists them)", source, p)
+	case a.json:
+		return a.manyJSON(source, list)
+	}
+	return printMany(a.out, list, long)
+}
+
+func printMany(out io.Writer, list []store.Found, long bool) error {
+	b := bufio.NewWriter(out)
+	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
+	if long {
+		fmt.Fprintln(w, "NAME\tFILES\tSIZE\tPATH")
+	}
+	for _, f := range list {
+		switch {
+		case f.Err != nil:
+			fmt.Fprintf(w, "%s\t%s\n", printable(f.Name), oneLine(f.Err.Error()))
+		case long:
+			fmt.Fprintf(w, "%s\t%s\t%s\n", printable(f.Name), filesOf(f.Place), printable(f.Place.Path))
+		default:
+			fmt.Fprintln(w, printable(f.Name))
+		}
+	}
+	w.Flush()
+	fmt.Fprintln(b, plural(len(list), "checkpoint"))
+	return b.Flush()
+}
+
+// filesOf is the number and the size of a checkpoint's files, which are not opened.
+func filesOf(p store.Place) string {
+	s, err := p.Find(set.Options{Partial: true})
+	if err != nil {
+		return "-\t-"
+	}
+	var size uint64
+	for _, name := range s.Files {
+		if st, err := os.Stat(s.Path(name)); err == nil {
+			size += uint64(st.Size())
+		}
+	}
+	return fmt.Sprintf("%d\t%s", len(s.Files), humanize.IBytes(size))
+}
+
+func (a *app) manyJSON(source string, list []store.Found) error {
+	found := make([]any, len(list))
+	for i, f := range list {
+		var fault any
+		if f.Err != nil {
+			fault = f.Err.Error()
+		}
+		found[i] = tensor.Object{{Key: "name", Value: f.Name}, {Key: "path", Value: f.Place.Path}, {Key: "error", Value: fault}}
+	}
+	_, err := fmt.Fprintf(a.out, "%s\n", tensor.AppendJSON(nil, tensor.Object{{Key: "source", Value: source}, {Key: "checkpoints", Value: found}}))
+	return err
+}
