@@ -29,34 +29,48 @@ type values struct {
 // add compares numbers one by one.
 func add[F float32 | float64](v *values, a, b []F) {
 	b = b[:len(a)]
+	var squares, energyA, energyB float64 // in registers, and none waits for another
+	most, rel, equal := v.MaxAbs, v.MaxRel, 0
 	for i, p := range a {
 		x, y := float64(p), float64(b[i])
 		d := math.Abs(x - y)
 		if d-d != 0 {
-			v.special(x, y)
+			if !v.special(x, y) {
+				equal++
+			}
 			continue
 		}
-		v.squares += float64(d * d)
-		v.energy += float64(x*x) + float64(y*y)
+		squares += float64(d * d)
+		energyA += float64(x * x)
+		energyB += float64(y * y)
 		if d == 0 {
+			equal++
 			continue
 		}
-		v.Differing++
-		if d > v.MaxAbs {
-			v.MaxAbs = d
+		if d > most {
+			most = d
 		}
-		if most := max(math.Abs(x), math.Abs(y)); d > v.MaxRel*most {
-			v.MaxRel = d / most
+		x, y = math.Abs(x), math.Abs(y)
+		if x < y {
+			x = y
+		}
+		if d > float64(rel*x) {
+			rel = d / x
 		}
 	}
+	v.Differing += uint64(len(a) - equal)
+	v.MaxAbs, v.MaxRel = most, rel
+	v.squares += squares
+	v.energy += energyA + energyB
 }
 
 // special compares two numbers of which one is not finite, or whose distance is beyond float64.
-func (v *values) special(x, y float64) {
-	if x != y && !(math.IsNaN(x) && math.IsNaN(y)) {
-		v.Differing++
-		v.Special++
+func (v *values) special(x, y float64) bool {
+	if x == y || math.IsNaN(x) && math.IsNaN(y) {
+		return false
 	}
+	v.Special++
+	return true
 }
 
 func (v *values) summary(a, b tensor.DType) *Values {
