@@ -290,3 +290,32 @@ func TestRenewReadsAgain(t *testing.T) {
 		t.Error("other bytes took the place of what is known")
 	}
 }
+
+// FuzzCache: whatever the cache holds, what comes out is right.
+func FuzzCache(f *testing.F) {
+	r := Result{Has: Hash | Stats, SHA256: sha256.Sum256([]byte("x"))}
+	f.Add(appendRecord([]byte{}, keyOf(bytesTensor(3)), &r))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, records []byte) {
+		m := &model{t, filepath.Join(t.TempDir(), "model"), t.TempDir()}
+		if err := os.WriteFile(m.path, []byte("0123456789"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		st, err := os.Stat(m.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewStore(m.dir, m.path, st)
+		if s.id, err = identify(m.path, st); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.name(), append(s.id.head(), records...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{4, 10} {
+			if r, _ := m.sum(n, Hash|Stats); r.SHA256 != sha256.Sum256([]byte("0123456789")[:n]) {
+				t.Errorf("%d bytes: %+v", n, r)
+			}
+		}
+	})
+}
