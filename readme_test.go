@@ -25,8 +25,8 @@ import (
 //	               that file, for a command below it
 //	text           what the program above it prints
 //
-// In what is printed a line "..." stands for any lines and "…" for any characters. A block below the
-// comment "<!-- not run: REASON -->" is left alone.
+// In what is printed a line "..." stands for any lines, "…" for any characters, and two spaces or more
+// for any number. A block below the comment "<!-- not run: REASON -->" is left alone.
 
 var update = flag.Bool("update", false, "write into README.md what its commands print")
 
@@ -76,7 +76,10 @@ func newClone(t *testing.T) clone {
 	if python := os.Getenv("WEIGHTFS_PYTHON"); python != "" {
 		path += ":" + filepath.Dir(python)
 	}
-	c.env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "COLUMNS=80")
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	must(t, err)
+	c.env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8",
+		"XDG_CACHE_HOME="+t.TempDir(), "GOCACHE="+strings.TrimSpace(string(goCache)))
 	t.Cleanup(func() { c.run("weightfs umount --lazy mnt gguf 2>/dev/null; true") })
 	return c
 }
@@ -210,6 +213,8 @@ var endOfLine = regexp.MustCompile(`(?m)[ \t]+$`)
 
 func trimmed(s string) string { return endOfLine.ReplaceAllString(s, "") }
 
+var columns = regexp.MustCompile(`  +`)
+
 func pattern(want string) *regexp.Regexp {
 	var p strings.Builder
 	for line := range strings.Lines(trimmed(want)) {
@@ -217,7 +222,7 @@ func pattern(want string) *regexp.Regexp {
 			p.WriteString(`(?:.*\n)*`)
 			continue
 		}
-		p.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*"))
+		p.WriteString(columns.ReplaceAllString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*"), " +"))
 	}
 	return regexp.MustCompile(`\A` + p.String() + `\z`)
 }
