@@ -80,6 +80,8 @@ type Costly interface {
 type TensorFile interface {
 	File
 	View() string // `raw`, `npy`, …
+	// ShardFormat is the format of the file that holds the tensor.
+	ShardFormat() string
 	Tensor() Tensor
 }
 

@@ -163,7 +163,11 @@ func (f *tensorFile) Open() (Content, error) {
 	return f.view.open(f.c, f.tensor)
 }
 
-func (f *tensorFile) View() string   { return f.view.name }
+func (f *tensorFile) View() string { return f.view.name }
+func (f *tensorFile) ShardFormat() string {
+	return f.c.Shards[f.c.index.Records[f.tensor].File].Format
+}
+
 func (f *tensorFile) Tensor() Tensor { return f.c.Tensor(int(f.tensor)) }
 
 // raw/: the elements and nothing else.
