@@ -79,7 +79,12 @@ func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, fun
 		return nil, nil, err
 	}
 	go c.Keep()
-	return c.Root(), c.Close, nil
+	return c.Root(), func() error {
+		if one.closed != nil {
+			one.closed()
+		}
+		return c.Close()
+	}, nil
 }
 
 // lsMany lists the checkpoints of a library.

@@ -18,6 +18,7 @@ type mountable struct {
 	log      []any // the same for the log
 	warnings []string
 	keep     func() // to be called once it is mounted
+	health   func() error
 }
 
 // openMountable opens what is to be mounted, and refuses a mount point that would be in its way.
@@ -34,7 +35,7 @@ func (m *mounting) openMountable(source string) (*mountable, error) {
 
 func oneMountable(c *format.Checkpoint) *mountable {
 	return &mountable{
-		source: c.Source, root: c.Root(), size: c.TotalBytes(), warnings: c.Warnings, keep: c.Keep,
+		source: c.Source, root: c.Root(), size: c.TotalBytes(), warnings: c.Warnings, keep: c.Keep, health: c.Fresh,
 		sum:   plural(c.Len(), "tensor") + ", " + sizeText(c.TotalBytes()),
 		facts: tensor.Object{{Key: "tensors", Value: c.Len()}, {Key: "total_bytes", Value: c.TotalBytes()}},
 		log:   []any{"tensors", c.Len(), "bytes", c.TotalBytes()},
@@ -50,8 +51,9 @@ func (m *mounting) manyMountable(l *store.Library) (*mountable, error) {
 	}
 	return &mountable{
 		source: l.Dir(), root: l.Root(), warnings: l.Warnings(), keep: func() {},
-		sum:   "many checkpoints",
-		facts: tensor.Object{{Key: "many", Value: true}, {Key: "tensors", Value: nil}, {Key: "total_bytes", Value: nil}},
-		log:   []any{"many", true},
+		health: func() error { return nil }, // each checkpoint has its own, and its ERROR.txt
+		sum:    "many checkpoints",
+		facts:  tensor.Object{{Key: "many", Value: true}, {Key: "tensors", Value: nil}, {Key: "total_bytes", Value: nil}},
+		log:    []any{"many", true},
 	}, nil
 }

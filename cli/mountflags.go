@@ -26,6 +26,8 @@ type mountFlags struct {
 	wait       time.Duration
 	grace      time.Duration
 	options    []string
+
+	metricsAddr string
 }
 
 func (f *mountFlags) add(c *cobra.Command) {
@@ -47,6 +49,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.fs.XAttr, "xattr", false, "show extended attributes: user.tensor.name, dtype, shape, file, offset")
 	fl.StringVar(&f.fs.FsName, "fsname", "", "what df and findmnt show as the source")
 	fl.DurationVar(&f.wait, "wait", 20*time.Second, "how long to wait until the tree can be read; 0 waits for ever")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "serve Prometheus metrics and /healthz at this TCP address (127.0.0.1:9464) or unix socket (unix:PATH)")
 	fl.DurationVar(&f.grace, "grace", 10*time.Second, "how long files that are open may still be read when the server is told to end")
 }
 

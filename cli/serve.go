@@ -39,6 +39,7 @@ func (m *mounting) serve(starter *os.File) error {
 	m.fs.Debug = m.threshold(false) <= slog.LevelDebug
 	s := &server{mounting: m, starter: starter, log: log, logFile: file, signals: make(chan os.Signal, 4)}
 	s.catch()
+	counts := m.observe(log)
 	c, err := s.prepare()
 	if err != nil {
 		return err
@@ -47,6 +48,7 @@ func (m *mounting) serve(starter *os.File) error {
 	if err != nil {
 		return err
 	}
+	m.showMetrics(counts, c.health)
 	if err := s.announce(c); err != nil {
 		s.stop(mount)
 		return err

@@ -12,6 +12,8 @@ import (
 type openFlags struct {
 	opt     format.Options
 	noIndex bool
+	opened  func(*format.Checkpoint) // told of each; may be nil
+	closed  func()
 }
 
 func (f *openFlags) add(c *cobra.Command) {
@@ -43,7 +45,11 @@ func (f *openFlags) openPlace(place store.Place) (*format.Checkpoint, error) {
 			opt.IndexDir = dir
 		}
 	}
-	return place.Open(opt)
+	c, err := place.Open(opt)
+	if err == nil && f.opened != nil {
+		f.opened(c)
+	}
+	return c, err
 }
 
 // withCheckpoint opens the first argument for a verb that only reads.

@@ -115,6 +115,9 @@ func (c *Checkpoint) sum() (t totals) {
 	return t
 }
 
+// Fresh says whether the checkpoint's files are those that were parsed: ErrStale when they are not.
+func (c *Checkpoint) Fresh() error { return c.fresh(c.Shards...) }
+
 // fresh tells whether the files of a range of shards are those that were parsed.
 func (c *Checkpoint) fresh(shards ...*Shard) error {
 	for _, s := range shards {

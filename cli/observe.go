@@ -1,0 +1,46 @@
+//go:build linux
+
+package cli
+
+import (
+	"log/slog"
+
+	"weightfs/format"
+	"weightfs/metrics"
+)
+
+// observe tells the log of every checkpoint that is opened and, with --metrics-addr, counts what the
+// mount does.
+func (m *mounting) observe(log *slog.Logger) *metrics.Metrics {
+	var counts *metrics.Metrics
+	if m.metricsAddr != "" {
+		counts = metrics.New(Version)
+		m.fs.Observer = counts
+	}
+	m.openFlags.opened = func(c *format.Checkpoint) {
+		log.Debug("opened", "source", c.Source, "format", c.Format, "tensors", c.Len(), "took", c.Took, "from_index", c.FromIndex)
+		if counts != nil {
+			counts.CheckpointOpened(c)
+		}
+	}
+	m.openFlags.closed = func() {
+		if counts != nil {
+			counts.CheckpointClosed()
+		}
+	}
+	return counts
+}
+
+// showMetrics serves the counts. An address that cannot be had is a warning: the mount is of use
+// without them.
+func (m *mounting) showMetrics(counts *metrics.Metrics, health func() error) {
+	if counts == nil {
+		return
+	}
+	s, err := counts.Serve(m.metricsAddr, health)
+	if err != nil {
+		m.warn(err.Error() + " (mounted without metrics)")
+		return
+	}
+	m.fs.Logger.Info("metrics", "addr", s.Addr())
+}
