@@ -44,7 +44,7 @@ func (a *app) runShow(c *format.Checkpoint, name, slice string) error {
 	if err != nil {
 		return err
 	}
-	if decode.Parts(t.DType) == 0 {
+	if !c.HasValues(i) {
 		return failf(exitTrouble, "%s: tensor %q: values of type %s cannot be shown as numbers", c.Source, name, t.DType)
 	}
 	elements, err := c.Elements(i)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"weightfs/cachedir"
 	"weightfs/format/elements"
 	"weightfs/format/index"
 	"weightfs/format/tensor"
@@ -20,15 +21,9 @@ import (
 // keepAfter: what opens faster than this is not worth a file. (Tests change it.)
 var keepAfter = 50 * time.Millisecond
 
-const (
-	// keepMost is the size of the cache, beyond which the oldest files go.
-	keepMost = 1 << 30
-	// keepSettled: a file changed less than this before it was read may change once more and look the
-	// same, since its times are as coarse as the kernel's tick.
-	keepSettled = 20 * time.Millisecond
-	// keepExt ends the names of our files in the cache directory.
-	keepExt = ".index"
-)
+// keepSettled: a file changed less than this before it was read may change once more and look the same,
+// since its times are as coarse as the kernel's tick.
+const keepSettled = 20 * time.Millisecond
 
 // A kept is the head of an index file: the checkpoint but for its tensors.
 type kept struct {
@@ -65,7 +60,7 @@ func (o Options) keepPath(source string) (string, bool) {
 		return "", false
 	}
 	key := fmt.Sprintf("%s\x00%t\x00%t\x00%s", real, o.Lenient, o.Partial, o.choice())
-	return filepath.Join(o.IndexDir, fmt.Sprintf("%016x%s", xxh3.HashString(key), keepExt)), true
+	return filepath.Join(o.IndexDir, fmt.Sprintf("%016x%s", xxh3.HashString(key), cachedir.IndexExt)), true
 }
 
 // Keep writes the index to the cache if opening took long enough for that to help the next time. Its
@@ -79,7 +74,7 @@ func (c *Checkpoint) Keep() {
 		slog.Debug("the index is not kept", "file", path, "reason", err)
 		return
 	}
-	trim(c.opt.IndexDir, path)
+	cachedir.Trim(c.opt.IndexDir, path)
 }
 
 // keep writes beside the file and renames, so that no reader sees half of it.
@@ -91,7 +86,7 @@ func (c *Checkpoint) keep(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*"+keepExt)
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*"+cachedir.IndexExt)
 	if err != nil {
 		return err
 	}
@@ -190,29 +185,6 @@ func (k *kept) checkpoint(source string, x *index.Index, opt Options) (*Checkpoi
 	c.meta = func() tensor.Object { return parseObject(k.Meta) }
 	c.prepare()
 	return c, nil
-}
-
-// trim removes the oldest indexes while the cache is too large; never the one just written.
-func trim(dir, written string) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	var files []os.FileInfo
-	var total int64
-	for _, e := range list {
-		if info, err := e.Info(); err == nil && filepath.Ext(e.Name()) == keepExt {
-			files = append(files, info)
-			total += info.Size()
-		}
-	}
-	slices.SortFunc(files, func(a, b os.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, f := range files {
-		if path := filepath.Join(dir, f.Name()); total > keepMost && path != written {
-			os.Remove(path)
-			total -= f.Size()
-		}
-	}
 }
 
 // parseObject reads back what tensor.AppendJSON wrote, in its order.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"weightfs/cachedir"
 	"weightfs/format/names"
 )
 
@@ -27,7 +28,7 @@ func settle(t *testing.T, _ string) {
 }
 
 func indexes(t *testing.T, dir string) []string {
-	list, err := filepath.Glob(filepath.Join(dir, "*"+keepExt))
+	list, err := filepath.Glob(filepath.Join(dir, "*"+cachedir.IndexExt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,32 +153,5 @@ func TestFileThatJustChangedIsNotKept(t *testing.T) {
 	openTest(t, path, opt).Keep()
 	if files := indexes(t, opt.IndexDir); len(files) != 0 {
 		t.Errorf("kept %s", strings.Join(files, " "))
-	}
-}
-
-func TestOldestIndexesGoFirst(t *testing.T) {
-	dir := t.TempDir()
-	for i, name := range []string{"b", "a", "c", "new"} {
-		path := filepath.Join(dir, name+keepExt)
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Truncate(keepMost / 2); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		at := time.Unix(int64(1000-i), 0)
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trim(dir, filepath.Join(dir, "new"+keepExt))
-	var left []string
-	for _, f := range indexes(t, dir) {
-		left = append(left, filepath.Base(f))
-	}
-	if s := strings.Join(left, " "); s != "b.index new.index" {
-		t.Errorf("left: %s", s)
 	}
 }
