@@ -33,9 +33,9 @@ func New(version string) *Metrics {
 			Name: "weightfs_tensor_loads_total", Help: "Opens of a tensor's file, by the container's format and the view."}, []string{"format", "view"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "weightfs_load_latency_seconds", Help: "Time of a READ request, until the kernel has the bytes.",
-			Buckets: prometheus.ExponentialBuckets(16e-6, 4, 10)}),
+			Buckets: prometheus.ExponentialBuckets(4e-6, 2, 20)}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weightfs_bytes_served_total", Help: "Bytes that READ requests were answered with; what the kernel has cached is not asked for again."}),
+			Name: "weightfs_served_bytes_total", Help: "Bytes that READ requests were answered with; what the kernel has cached is not asked for again."}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weightfs_errors_total", Help: "Requests that failed, by operation and errno."}, []string{"op", "errno"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -51,12 +51,21 @@ func New(version string) *Metrics {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weightfs_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
-	for _, result := range []string{hit, miss} {
-		m.index.WithLabelValues(result)
-	}
+	m.start()
 	m.registry.MustRegister(m.loads, m.latency, m.bytes, m.errors, m.open, m.models, m.parse, m.index, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// start shows what is expected to happen as zero: a rate misses the increment that a series begins with.
+func (m *Metrics) start() {
+	for _, result := range []string{hit, miss} {
+		m.index.WithLabelValues(result)
+	}
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ESTALE} {
+		m.errors.WithLabelValues("open", errnoName(errno))
+		m.errors.WithLabelValues("read", errnoName(errno))
+	}
 }
 
 const (

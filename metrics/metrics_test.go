@@ -60,7 +60,7 @@ func TestCounts(t *testing.T) {
 	}
 	for _, line := range []string{
 		`weightfs_tensor_loads_total{format="gguf",view="npy"} 2`,
-		`weightfs_load_latency_seconds_count 1`, `weightfs_bytes_served_total 4096`,
+		`weightfs_load_latency_seconds_count 1`, `weightfs_served_bytes_total 4096`,
 		`weightfs_errors_total{errno="EIO",op="read"} 1`, `weightfs_errors_total{errno="ESTALE",op="open"} 1`,
 		`weightfs_open_files 1`, `weightfs_checkpoints 1`, `weightfs_checkpoint_open_seconds_count 1`,
 		`weightfs_index_lookups_total{result="hit"} 1`, `weightfs_index_lookups_total{result="miss"} 0`,

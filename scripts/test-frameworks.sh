@@ -4,31 +4,29 @@
 #
 #   scripts/test-frameworks.sh [--install] [--mib N] [--rounds N] [SUITE...]
 #
-# --install makes the Python environments (7 GB), in ${XDG_CACHE_HOME:-~/.cache}/weightfs-test. The
+# --install makes the Python environments (8 GB), in ${XDG_CACHE_HOME:-~/.cache}/weightfs-test. The
 # checkpoints, 3 × N MiB (512), lie in /dev/shm while it runs. Not a part of scripts/test.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test
+venvs=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test/frameworks
 
-# environment NAME REQUIREMENTS: as test.sh makes it, so that both use the same.
+# environment NAME REQUIREMENTS...: a Python environment with these libraries, made once.
 environment() {
-	local stamp
-	stamp=$(cat "$2" <(python3 --version))
-	[ "$(cat "$cache/$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
-	rm -rf "${cache:?}/$1"
-	python3 -m venv "$cache/$1"
-	requirements "$1" "$2"
-	echo "$stamp" >"$cache/$1/made-of"
+	local made_of=$venvs/$1/made-of stamp
+	stamp=$(cat "${@:2}" <(python3 --version))
+	[ "$(cat "$made_of" 2>/dev/null)" != "$stamp" ] || return 0
+	rm -rf "${venvs:?}/$1"
+	python3 -m venv "$venvs/$1"
+	# shellcheck disable=SC2046
+	"$venvs/$1/bin/python" -m pip install -q --disable-pip-version-check $(printf -- '-r %s ' "${@:2}")
+	echo "$stamp" >"$made_of"
 }
 
-requirements() { "$cache/$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2"; }
-
 install() {
-	mkdir -p "$cache"
-	environment torch scripts/requirements-torch.txt
-	requirements torch scripts/frameworks/requirements-transformers.txt
+	mkdir -p "$venvs"
+	environment torch scripts/requirements-torch.txt scripts/frameworks/requirements-transformers.txt
 	environment tensorflow scripts/frameworks/requirements-tensorflow.txt
 	environment jax scripts/frameworks/requirements-jax.txt
 }
@@ -45,8 +43,9 @@ need_go
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/weightfs" .
-if [ ! -x "$cache/torch/bin/python" ]; then
+for name in torch tensorflow jax; do
+	[ -e "$venvs/$name/made-of" ] && continue
 	echo "scripts/test-frameworks.sh --install makes the environments that are missing" >&2
 	exit 2
-fi
-"$cache/torch/bin/python" scripts/frameworks --weightfs "$work/weightfs" --venvs "$cache" "$@"
+done
+"$venvs/torch/bin/python" -B scripts/frameworks --weightfs "$work/weightfs" --venvs "$venvs" "$@"
