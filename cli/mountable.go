@@ -12,6 +12,7 @@ import (
 type mountable struct {
 	source   string
 	root     format.Dir
+	many     bool
 	size     uint64 // of what df shows
 	sum      string // for a person
 	facts    tensor.Object
@@ -50,7 +51,7 @@ func (m *mounting) manyMountable(l *store.Library) (*mountable, error) {
 		}
 	}
 	return &mountable{
-		source: l.Dir(), root: l.Root(), warnings: l.Warnings(), keep: func() {},
+		source: l.Dir(), root: l.Root(), many: true, warnings: l.Warnings(), keep: func() {},
 		health: func() error { return nil }, // each checkpoint has its own, and its ERROR.txt
 		sum:    "many checkpoints",
 		facts:  tensor.Object{{Key: "many", Value: true}, {Key: "tensors", Value: nil}, {Key: "total_bytes", Value: nil}},

@@ -106,7 +106,7 @@ func (m *mounting) read() (*mountable, error) {
 
 func (s *server) attach(c *mountable) (*fs.Server, error) {
 	opt := s.fs
-	opt.Size = int64(c.size)
+	opt.Size, opt.Outsiders = int64(c.size), c.many
 	if opt.FsName == "" {
 		opt.FsName = c.source
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Umask      *uint32 // permissions missing from everything, instead of the nodes' own
 	ReadAhead  int     // bytes that the kernel reads ahead where we may say so; 0 is 2 MiB
 	XAttr      bool    // show extended attributes
+	Outsiders  bool    // answer this process with EDEADLK
 	Debug      bool    // log every request
 	Logger     *slog.Logger
 	Observer   Observer // may be nil
@@ -87,13 +88,17 @@ func threads() {
 
 func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 	st := root.Stat()
-	return fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
+	raw := fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
 		EntryTimeout:    &forever,
 		AttrTimeout:     &forever,
 		NegativeTimeout: &forever,
 		NullPermissions: true, // mode 0 is 0, not 0644
 		RootStableAttr:  &fusefs.StableAttr{Ino: max(st.Ino, 1), Gen: st.Gen},
 	})
+	if t.Outsiders {
+		return outsiders{raw}
+	}
+	return raw
 }
 
 func (t *tree) mountOptions() *fuse.MountOptions {
