@@ -6,12 +6,19 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"weightfs/format"
 )
@@ -88,6 +95,30 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestProbesOfADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var checks atomic.Int32
+		disk := make(chan struct{})
+		h := &healthz{check: func() error { checks.Add(1); <-disk; return nil }}
+		for range 3 {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("GET", "/healthz", nil))
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "5s") {
+				t.Errorf("%d %q", w.Code, w.Body)
+			}
+		}
+		if n := checks.Load(); n != 1 {
+			t.Errorf("%d checks hang", n)
+		}
+		close(disk)
+		synctest.Wait()
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, httptest.NewRequest("GET", "/healthz", nil)); w.Code != http.StatusOK {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
+}
+
 func TestUnixSocketOfAKilledServerIsTakenOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -123,4 +154,66 @@ func TestNoSocketReplacesAFile(t *testing.T) {
 	if b, _ := os.ReadFile(path); string(b) != "x" {
 		t.Error("the file is gone")
 	}
+}
+
+func TestUnfitAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for addr, word := range map[string]string{
+		"":                                 "missing port",
+		"metrics":                          "missing port",
+		"127.0.0.1":                        "missing port",
+		"127.0.0.1:65536":                  "invalid port",
+		l.Addr().String():                  "in use",
+		"unix:":                            "0 bytes",
+		"unix:" + strings.Repeat("x", 108): "108 bytes",
+		filepath.Join(t.TempDir(), "no/s"): "no such file",
+	} {
+		s, err := New("").Serve(addr, nil)
+		if err == nil {
+			s.Close()
+			t.Errorf("%q: no error", addr)
+		} else if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
+func TestManyReaders(t *testing.T) {
+	m := New("")
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			for range 1000 {
+				m.Opened(file{}, 0)
+				m.Read(file{}, 1, time.Microsecond, 0)
+				m.Read(file{}, 0, time.Microsecond, syscall.EIO)
+				m.Closed(file{})
+			}
+		})
+	}
+	for range 10 {
+		if _, err := m.registry.Gather(); err != nil {
+			t.Error(err)
+		}
+	}
+	readers.Wait()
+	if n := value(t, m.bytes); n != 8000 {
+		t.Errorf("%v bytes", n)
+	}
+	if n := value(t, m.open); n != 0 {
+		t.Errorf("%v files are open", n)
+	}
+}
+
+func value(t *testing.T, m prometheus.Metric) float64 {
+	t.Helper()
+	var d dto.Metric
+	if err := m.Write(&d); err != nil {
+		t.Fatal(err)
+	}
+	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }

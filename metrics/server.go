@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/singleflight"
 )
 
 // A Server answers /metrics and /healthz.
@@ -30,16 +31,37 @@ func (m *Metrics) Serve(addr string, health func() error) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := health(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		io.WriteString(w, "ok\n")
-	})
+	mux.Handle("GET /healthz", &healthz{check: health})
 	s := &Server{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, l}
 	go s.http.Serve(l)
 	return s, nil
+}
+
+// healthz answers for one check at a time, however often it is asked: on a disk that hangs, each
+// would hang.
+type healthz struct {
+	check   func() error
+	running singleflight.Group
+}
+
+// healthTime is how long a check may take: longer than a busy disk, shorter than most probes' patience.
+const healthTime = 5 * time.Second
+
+func (h *healthz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var err error
+	select {
+	case done := <-h.running.DoChan("", func() (any, error) { return nil, h.check() }):
+		err = done.Err
+	case <-time.After(healthTime):
+		err = fmt.Errorf("no answer from the disk in %v", healthTime)
+	case <-r.Context().Done():
+		return
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ok\n")
 }
 
 // Addr is where the server listens: a TCP address with the port that was chosen for port 0.
@@ -52,10 +74,20 @@ func (s *Server) Close() error {
 	return s.http.Shutdown(ctx)
 }
 
+// maxSocketPath is what sun_path holds beside its NUL. Linux would take an empty path for a wish for
+// an address of its own choice.
+const maxSocketPath = 107
+
 func listen(addr string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(addr, "unix:")
 	if !isUnix && !filepath.IsAbs(path) {
+		if _, _, err := net.SplitHostPort(addr); err != nil { // "" would be any port of every network
+			return nil, err
+		}
 		return net.Listen("tcp", addr)
+	}
+	if path == "" || len(path) > maxSocketPath {
+		return nil, fmt.Errorf("path of a unix socket has %d bytes, not 1 to %d", len(path), maxSocketPath)
 	}
 	l, err := net.Listen("unix", path)
 	if err == nil || !abandoned(path) {
