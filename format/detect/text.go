@@ -39,7 +39,7 @@ func (f *file) text() *known {
 		return &known{what: "an XML document, as a failed download leaves it", hint: fetchIt, broken: true}
 	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
 		return f.json(text)
-	case f.size < headSize && strings.HasPrefix(text, "../") && !strings.Contains(text, "\n"):
+	case len(text) <= 256 && strings.HasPrefix(text, "../") && !strings.Contains(text, "\n"):
 		return &known{what: fmt.Sprintf("only the path %q: a copy made a file of a symbolic link", text), hint: "copy with cp -L", broken: true}
 	case text == "":
 		return &known{what: fmt.Sprintf("a file of %d bytes that are white space", f.size), broken: true}
