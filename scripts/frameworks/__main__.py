@@ -26,8 +26,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weightfs-frameworks-", dir=options.directory) as directory:
         run(options.venvs / "torch" / "bin" / "python", HERE / "make.py", directory, options.mib)
         bench = Bench(options.weightfs, options.venvs, pathlib.Path(directory))
-        for suite in set(options.suites) & {"safetensors", "tensorflow", "jax"}:
-            bench.odd(suite)
+        for suite in options.suites:
+            bench.example(suite)
+            if suite in ("safetensors", "tensorflow", "jax"):
+                bench.odd(suite)
         for number in range(options.rounds):
             for suite in options.suites:
                 bench.round(suite, number)

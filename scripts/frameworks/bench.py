@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from ways import SUITES
+from ways import EXAMPLES, SUITES
 
 LIBRARIES = "numpy", "safetensors", "torch", "transformers", "tensorflow_cpu", "tensorflow-cpu", "jax"
 HERE = pathlib.Path(__file__).parent
@@ -37,6 +37,14 @@ class Bench:
             with self.mounted(source) as mount:
                 for state in "first", "again":
                     self.keep(name, f"{way}, {state}", self.once(name, kind, way, mount))
+
+    def example(self, name):
+        """The example as a program."""
+        script = EXAMPLES / f"{name}_load.py"
+        if script.exists():
+            with self.mounted(self.checkpoints / SUITES[name].source) as mount:
+                if not self.python(name, script, mount).strip():
+                    sys.exit(f"{script.name} printed nothing")
 
     def odd(self, name):
         """Small tensors of every type, by all ways of a suite that reads safetensors of any names."""
