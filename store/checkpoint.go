@@ -49,16 +49,16 @@ var (
 func (c *checkpoint) node(e entry) *generation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.now == nil:
-		c.now = c.generation(e, 0)
-	case c.now.e.path != e.path || !c.now.fresh():
-		c.now = c.generation(e, c.now.stat.Gen+1)
+	if c.now == nil || c.now.e.path != e.path || !c.now.fresh() {
+		c.now = c.generation(e)
 	}
 	return c.now
 }
 
-func (c *checkpoint) generation(e entry, gen uint64) *generation {
+func (c *checkpoint) generation(e entry) *generation {
+	c.lib.mu.Lock()
+	gen := c.lib.nextGen(c.key)
+	c.lib.mu.Unlock()
 	return &generation{c: c, e: e, stat: dirStat(e.path, c.ino, gen)}
 }
 

@@ -25,6 +25,7 @@ type folder struct {
 	lib *Library
 	key string // the path in the tree
 	ino uint64
+	gen uint64
 	e   entry
 
 	mu      sync.Mutex
@@ -39,7 +40,7 @@ var (
 )
 
 // Stat shows the directory on disk as it is now.
-func (f *folder) Stat() format.Stat { return dirStat(f.e.path, f.ino, 0) }
+func (f *folder) Stat() format.Stat { return dirStat(f.e.path, f.ino, f.gen) }
 
 // TTL implements format.Volatile.
 func (f *folder) TTL() time.Duration { return ttl }

@@ -29,6 +29,7 @@ type Library struct {
 
 	mu          sync.Mutex
 	inos        map[string]uint64
+	gens        map[string]uint64 // the next Stat.Gen of a name
 	folders     map[string]*folder
 	checkpoints map[string]*checkpoint
 	closers     []func() error
@@ -53,7 +54,7 @@ const (
 
 // NewLibrary surveys a directory. It is a *set.NoneError when there is no checkpoint below it.
 func NewLibrary(dir string, opt set.Options, open OpenFunc) (*Library, error) {
-	l := &Library{open: open, opt: opt, inos: map[string]uint64{}, folders: map[string]*folder{}, checkpoints: map[string]*checkpoint{}}
+	l := &Library{open: open, opt: opt, inos: map[string]uint64{}, gens: map[string]uint64{}, folders: map[string]*folder{}, checkpoints: map[string]*checkpoint{}}
 	look, err := set.Look(dir)
 	if err != nil {
 		return nil, err
@@ -146,14 +147,23 @@ func (l *Library) number(c *checkpoint) (uint64, error) {
 	return c.number, nil
 }
 
+// nextGen numbers all that a name has stood for: with the same numbers go-fuse would hand out the node
+// that it had. l.mu is held.
+func (l *Library) nextGen(key string) uint64 {
+	gen := l.gens[key]
+	l.gens[key]++
+	return gen
+}
+
 // folder gives the node of a path in the tree, the same one while the same directory is behind it.
 func (l *Library) folder(key string, e entry) *folder {
 	ino := l.ino(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.checkpoints, key) // that it was before
 	f := l.folders[key]
 	if f == nil || f.e.path != e.path {
-		f = &folder{lib: l, key: key, ino: ino, e: e}
+		f = &folder{lib: l, key: key, ino: ino, gen: l.nextGen(key), e: e}
 		l.folders[key] = f
 	}
 	return f
@@ -163,6 +173,7 @@ func (l *Library) checkpoint(key string) *checkpoint {
 	ino := l.ino(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.folders, key)
 	c := l.checkpoints[key]
 	if c == nil {
 		c = &checkpoint{lib: l, key: key, ino: ino}

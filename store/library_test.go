@@ -355,6 +355,31 @@ func TestNamesComeAndGo(t *testing.T) {
 	}
 }
 
+func TestACheckpointBecomesADirectoryOfMany(t *testing.T) {
+	dir := tree(t, "a.gguf", "m/x.gguf")
+	l := library(t, dir, new(opener))
+	seen := map[format.Stat]bool{}
+	note := func(path string) {
+		t.Helper()
+		at(t, l, path)
+		st := at(t, l, "m").Stat()
+		st = format.Stat{Ino: st.Ino, Gen: st.Gen}
+		if seen[st] {
+			t.Errorf("%s: %+v again", path, st)
+		}
+		seen[st] = true
+	}
+	note("m/place.txt")
+	grow(t, dir, "m/y.gguf")
+	settle(l)
+	note("m/y.gguf/place.txt")
+	if err := os.Remove(filepath.Join(dir, "m/x.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	settle(l)
+	note("m/place.txt")
+}
+
 func TestMainMovesOn(t *testing.T) {
 	dir := tree(t, "models--o--m/refs/main="+commA, "models--o--m/snapshots/"+commA+"/model.safetensors", "models--o--m/snapshots/"+commB+"/model.safetensors")
 	l := library(t, dir, new(opener))
