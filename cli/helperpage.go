@@ -22,9 +22,9 @@ In fstab(5), mounted at the first access; a space in a path is \040:
   /srv/models/llama  /mnt/llama  weightfs  allow_other,nofail,x-systemd.automount  0  0
 
 weightfs and fuse.weightfs are the same as a type. To serve without root's rights, have mount.fuse3(8) make
-the mount and start weightfs as another user:
+the mount and start weightfs as another user. It is mount.fuse3 then that needs ro and default_permissions:
 
-  weightfs#/srv/models/llama  /mnt/llama  fuse  allow_other,drop_privileges,setuid=nobody  0  0`
+  weightfs#/srv/models/llama  /mnt/llama  fuse  ro,allow_other,default_permissions,drop_privileges,setuid=nobody  0  0`
 
 // helperPage is mount.weightfs(8), with the flags of mount as options of -o.
 func helperPage(mount *cobra.Command) []byte {
