@@ -7,7 +7,7 @@ go_wanted=1.26
 need_go() {
 	command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
 	local have
-	have=$(go env GOVERSION 2>/dev/null) || true
+	have=$(GOTOOLCHAIN=local GOFLAGS='' go env GOVERSION 2>/dev/null) || true
 	have=${have#go}
 	if [ "$(printf '%s\n' "$go_wanted" "${have:-0}" | sort -V | head -n 1)" != "$go_wanted" ]; then
 		echo "weightfs is built with Go $go_wanted or later; here is ${have:-none}" >&2
