@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"errors"
+	"bytes"
 	"io"
-	iofs "io/fs"
-	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -29,31 +28,34 @@ parts/model/layers/0.safetensors, tensors.json.`,
 
 func (a *app) runCat(c *format.Checkpoint, args []string) error {
 	for _, arg := range args {
-		content, text, err := find(c, arg)
-		if err != nil {
-			return err
-		}
-		if !text && onTerminal(a.out) {
-			return usageError("%s is binary: redirect it to a file or a pipe (weightfs show prints values)", arg)
-		}
-		if err := copyContent(a.out, content); err != nil {
+		if err := a.catOne(c, arg); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// find gives the content of a tensor's name or a path of the tree, and whether it is text.
-func find(c *format.Checkpoint, arg string) (content format.Content, text bool, err error) {
+func (a *app) catOne(c *format.Checkpoint, arg string) error {
+	content, tensor, err := find(c, arg)
+	if err != nil {
+		return err
+	}
+	if closer, ok := content.(io.Closer); ok {
+		defer closer.Close()
+	}
+	if onTerminal(a.out) && (tensor || !isText(content)) {
+		return usageError("%s is binary: redirect it to a file or a pipe (weightfs show prints values)", arg)
+	}
+	return copyContent(a.out, content)
+}
+
+// find gives the content of a tensor's name or a path of the tree, and which of these it is.
+func find(c *format.Checkpoint, arg string) (content format.Content, tensor bool, err error) {
 	if i, ok := c.ByName(arg); ok {
 		content, err = c.Elements(i)
-		return content, false, err
+		return content, true, err
 	}
-	path := strings.Trim(arg, "/")
-	n, err := format.Follow(c.Root(), path)
-	if errors.Is(err, iofs.ErrNotExist) || errors.Is(err, iofs.ErrInvalid) {
-		return nil, false, noTensor(c, arg)
-	}
+	_, n, err := treePath(c, c.Root(), arg)
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,16 +64,22 @@ func find(c *format.Checkpoint, arg string) (content format.Content, text bool, 
 		return nil, false, usageError("%s is a directory", arg)
 	}
 	content, err = file.Open()
-	return content, !isBinary(path), err
+	return content, false, err
 }
 
-func isBinary(path string) bool {
-	for _, ext := range []string{".raw", ".npy", ".safetensors"} {
-		if strings.HasSuffix(path, ext) {
-			return true
-		}
+// isText judges by the beginning, as file(1) does.
+func isText(c format.Content) bool {
+	head := make([]byte, min(c.Size(), 512))
+	if _, err := (format.ContentReader{Content: c}).ReadAt(head, 0); err != nil {
+		return true // reading it will say why not
 	}
-	return false
+	for range utf8.UTFMax - 1 { // the last character may be cut off
+		if utf8.Valid(head) {
+			break
+		}
+		head = head[:len(head)-1]
+	}
+	return utf8.Valid(head) && !bytes.ContainsRune(head, 0)
 }
 
 // copyBuffer is large enough that a copy costs few system calls.

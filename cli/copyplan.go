@@ -89,30 +89,8 @@ func (cp *copying) find(arg string) (copyItem, string, error) {
 		n, err := format.Lookup(cp.tree, at)
 		return copyItem{path: at, node: n}, index.Flat(arg) + ".raw", err
 	}
-	at := strings.TrimPrefix(path.Clean("/"+arg), "/")
-	if at == "" {
-		at = "."
-	}
-	n, err := format.Lookup(cp.tree, at)
-	if errors.Is(err, iofs.ErrNotExist) {
-		return copyItem{}, "", noTensor(cp.checkpoint, arg)
-	}
-	if err == nil {
-		n, err = cp.follow(at, n)
-	}
+	at, n, err := treePath(cp.checkpoint, cp.tree, arg)
 	return copyItem{path: at, node: n}, path.Base(at), err
-}
-
-// follow gives what a link of the tree leads to, in the tree or on the disk.
-func (cp *copying) follow(at string, n format.Node) (format.Node, error) {
-	link, ok := n.(format.Link)
-	switch {
-	case !ok:
-		return n, nil
-	case filepath.IsAbs(link.Target()):
-		return newLinkedFile(link.Target())
-	}
-	return format.Follow(cp.tree, path.Join(path.Dir(at), link.Target()))
 }
 
 // walk visits an item and all below it, directories before what is in them.
@@ -135,7 +113,7 @@ func (cp *copying) walk(item copyItem, visit func(copyItem) error) error {
 			return fmt.Errorf("%s/%s: %w", item.path, name, err)
 		}
 		below := copyItem{path: path.Join(item.path, name), to: filepath.Join(item.to, name)}
-		if below.node, err = cp.follow(below.path, n); err != nil {
+		if below.node, err = follow(cp.tree, below.path, n); err != nil {
 			return err
 		}
 		if err := cp.walk(below, visit); err != nil {
@@ -168,39 +146,4 @@ func (cp *copying) survey(items []copyItem) (total int64, err error) {
 		}
 	}
 	return total, nil
-}
-
-// A linkedFile is a file on the disk that a link of the tree leads to.
-type linkedFile struct {
-	path string
-	stat iofs.FileInfo
-}
-
-func newLinkedFile(path string) (*linkedFile, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	return &linkedFile{path, st}, nil
-}
-
-// Stat implements format.Node.
-func (f *linkedFile) Stat() format.Stat {
-	return format.Stat{Mode: f.stat.Mode(), Size: f.stat.Size(), ModTime: f.stat.ModTime()}
-}
-
-// Open implements format.File.
-func (f *linkedFile) Open() (format.Content, error) {
-	s, err := format.OpenShard(filepath.Base(f.path), f.path)
-	if err != nil {
-		return nil, err
-	}
-	return wholeFile{s}, nil
-}
-
-// wholeFile is a file as a Content; it is to be closed.
-type wholeFile struct{ *format.Shard }
-
-func (f wholeFile) Segment(int64) (format.Segment, int64) {
-	return format.Range(f.Shard, 0, f.Size()), 0
 }

@@ -241,7 +241,11 @@ func (o *opening) duplicate(err error) error {
 	if a == b {
 		where = "it is there twice"
 	}
-	return &tensor.FormatError{Format: b.Format, File: b.Path, Off: -1, Tensor: dup.Name, Msg: "duplicate tensor: " + where, Err: tensor.ErrMalformed}
+	hint := ""
+	if o.c.opt.Map != nil {
+		hint = "by the names that the rules give"
+	}
+	return &tensor.FormatError{Format: b.Format, File: b.Path, Off: -1, Tensor: dup.Name, Msg: "duplicate tensor: " + where, Hint: hint, Err: tensor.ErrMalformed}
 }
 
 // checkWeights compares the index file's weight_map with what the shards hold. A wrong map is
