@@ -32,6 +32,7 @@ type Options struct {
 	Debug      bool    // log every request
 	Logger     *slog.Logger
 	Observer   Observer // may be nil
+	Confine    func()   // called once, when it is mounted and before the first answer; may be nil
 }
 
 // What exists never changes its name, its attributes or its bytes, so the kernel keeps them. Expired
@@ -60,19 +61,22 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{connection: conn, log: opt.Logger, done: make(chan struct{})}
+	s := &Server{Control: Control{connection: conn, log: opt.Logger}}
 	t := &tree{Options: opt}
 	s.fuse, err = fuse.NewServer(t.bridge(root), conn.device(), t.mountOptions())
 	if err != nil {
 		conn.detach() // go-fuse has closed the device: the mount is dead
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	go s.serve()
+	s.readAhead(opt.ReadAhead)
+	if opt.Confine != nil {
+		opt.Confine()
+	}
+	s.serve()
 	if err := s.ready(); err != nil {
 		s.Stop(0)
 		return nil, err
 	}
-	s.readAhead(opt.ReadAhead)
 	return s, nil
 }
 
