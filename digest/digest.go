@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"runtime"
 
 	"weightfs/format/decode"
 	"weightfs/format/tensor"
@@ -45,14 +44,9 @@ func possible(t *tensor.Info, want Parts) Parts {
 	return want
 }
 
-// jobs bounds how many tensors are summed at once, however many readers ask, and so the memory.
-var jobs = make(chan struct{}, runtime.GOMAXPROCS(0))
-
 // Sum reads the t.Bytes elements of a tensor from src and computes the parts. What comes out does not
 // depend on the number of cores.
 func Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
-	jobs <- struct{}{}
-	defer func() { <-jobs }()
 	want = possible(t, want)
 	var sinks []func(p []byte)
 	h := sha256.New()

@@ -10,3 +10,10 @@ func (id *identity) fill(st iofs.FileInfo) {
 		id.dev, id.ino, id.ctime = uint64(sys.Dev), sys.Ino, sys.Ctim.Nano()
 	}
 }
+
+func deviceOf(st iofs.FileInfo) uint64 {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return uint64(sys.Dev)
+	}
+	return 0
+}

@@ -57,7 +57,7 @@ func (s *Store) Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error)
 		if missing == 0 {
 			return known, nil
 		}
-		r, err := Sum(src, t, missing)
+		r, err := s.sum(src, t, missing)
 		if err != nil {
 			return Result{}, err
 		}
@@ -73,7 +73,7 @@ func (s *Store) Sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error)
 func (s *Store) Renew(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
 	k, want := keyOf(t), possible(t, want)
 	known, _ := s.get(k)
-	r, err := Sum(src, t, want)
+	r, err := s.sum(src, t, want)
 	if err != nil {
 		return Result{}, err
 	}
@@ -86,6 +86,11 @@ func (s *Store) Renew(src io.ReaderAt, t *tensor.Info, want Parts) (Result, erro
 
 // ErrRotten: the same file gave other bytes than before.
 var ErrRotten = errors.New("other bytes than when it was last read, though nothing was written since")
+
+func (s *Store) sum(src io.ReaderAt, t *tensor.Info, want Parts) (Result, error) {
+	defer begin(deviceOf(s.stat))()
+	return Sum(src, t, want)
+}
 
 func (s *Store) get(k key) (Result, bool) {
 	s.mu.Lock()
