@@ -62,7 +62,7 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Control: Control{connection: conn, log: opt.Logger}}
-	t := &tree{Options: opt}
+	t := newTree(opt)
 	s.fuse, err = fuse.NewServer(t.bridge(root), conn.device(), t.mountOptions())
 	if err != nil {
 		conn.detach() // go-fuse has closed the device: the mount is dead
@@ -116,9 +116,8 @@ func (t *tree) mountOptions() *fuse.MountOptions {
 		ExtraCapabilities:        fuse.CAP_DIRECT_IO_ALLOW_MMAP, // of what is costly
 		EnableSymlinkCaching:     true,
 		Debug:                    t.Debug,
-		// Of go-fuse's messages most tell of readers that were interrupted.
-		Logger:       slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug),
-		PanicHandler: t.panicked,
+		Logger:                   t.uncopied.logger(),
+		PanicHandler:             t.panicked,
 	}
 }
 

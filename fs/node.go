@@ -20,6 +20,13 @@ import (
 type tree struct {
 	Options
 	reported sync.Map // of fault
+	uncopied uncopied
+}
+
+func newTree(opt Options) *tree {
+	t := &tree{Options: opt}
+	t.uncopied.tree = t
+	return t
 }
 
 type dirNode struct {

@@ -43,7 +43,7 @@ const minSlice = 4096
 
 // Read answers with exactly the bytes asked for, fewer only at the end of the file.
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	r := &reply{handle: h}
+	r := &reply{handle: h, off: off}
 	if h.tree.Observer != nil {
 		r.begin = time.Now()
 	}
@@ -58,7 +58,9 @@ func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResul
 		if err != nil {
 			return nil, r.fail(seg.Shard, err)
 		}
-		r.add(part, unsafe.SliceData(part) == unsafe.SliceData(dest))
+		buffered := unsafe.SliceData(part) == unsafe.SliceData(dest)
+		r.mapped = r.mapped || seg.Shard != nil && !buffered
+		r.add(part, buffered)
 		dest, off = dest[n:], off+n
 	}
 	return r, 0
@@ -86,11 +88,13 @@ func segmentPart(seg format.Segment, off int64, dest []byte) ([]byte, error) {
 // A reply is the answer to one READ, which go-fuse passes to writev(2) as it is.
 type reply struct {
 	handle   *handle
+	off      int64
 	begin    time.Time
 	slices   [][]byte
 	inline   [3][]byte // what most replies need: header, range, rest
 	size     int
 	buffered bool // the last slice is a part of the request's buffer
+	mapped   bool // a slice is a part of a map
 }
 
 // add appends a part. Parts of the request's buffer follow each other there as in the file.
@@ -126,8 +130,11 @@ func (r *reply) Size() int { return r.size }
 // Bytes would copy in Go what may be a map; go-fuse calls it only where there are no Slices.
 func (r *reply) Bytes([]byte) ([]byte, fuse.Status) { return nil, fuse.EIO }
 
-// Done implements fuse.ReadResult: the kernel has its copy.
+// Done implements fuse.ReadResult: the kernel has its copy, or could not make it.
 func (r *reply) Done() {
+	if r.mapped {
+		r.handle.tree.uncopied.remember(r)
+	}
 	if o := r.handle.tree.Observer; o != nil {
 		o.Read(r.handle.file, r.size, time.Since(r.begin), 0)
 	}
