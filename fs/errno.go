@@ -20,10 +20,17 @@ func errnoOf(err error) syscall.Errno {
 		return syscall.ESTALE
 	case errors.Is(err, format.ErrChanged):
 		return syscall.EIO
-	case errors.As(err, &errno) && errno != 0 && errno != syscall.ENOSYS:
-		return errno // ENOSYS never: the kernel would not send that request again in this mount
+	case errors.As(err, &errno) && errno != 0 && !misleading[errno]:
+		return errno
 	case errors.Is(err, iofs.ErrNotExist):
 		return syscall.ENOENT
 	}
 	return syscall.EIO
+}
+
+// misleading are errors of what lies below that would be taken for our own.
+var misleading = map[syscall.Errno]bool{
+	syscall.ENOSYS:       true, // the kernel would not send that request again in this mount
+	syscall.ENOTCONN:     true, // a FUSE file system below has died: readers would think this one has
+	syscall.ECONNABORTED: true,
 }
