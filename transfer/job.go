@@ -161,11 +161,21 @@ func (j *job) byKernel(off, end int64) (int64, error) {
 		return 0, errors.ErrUnsupported
 	}
 	seg, start := j.content.Segment(off)
-	n := min(start+seg.Len, end) - off
-	if seg.Shard == nil || n < kernelMin {
+	if seg.Shard == nil {
 		return 0, errors.ErrUnsupported
 	}
-	err := seg.Shard.CopyTo(j.part.file, off, seg.Off+off-start, n)
+	from, n := seg.Off+off-start, start+seg.Len-off
+	for off+n < end { // tensors that follow each other in the file too
+		next, _ := j.content.Segment(off + n)
+		if next.Shard != seg.Shard || next.Off != from+n {
+			break
+		}
+		n += next.Len
+	}
+	if n = min(n, end-off); n < kernelMin {
+		return 0, errors.ErrUnsupported
+	}
+	err := seg.Shard.CopyTo(j.part.file, off, from, n)
 	if errors.Is(err, errors.ErrUnsupported) {
 		j.reads.Store(true)
 	} else if _, ok := errors.AsType[*os.SyscallError](err); ok {

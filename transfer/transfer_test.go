@@ -138,6 +138,8 @@ func TestCopy(t *testing.T) {
 		"literal": sourceOf(format.Literal([]byte("text\n"))),
 		"range":   sourceOf(format.Range(whole, 0, whole.Size())),
 		"npy":     sourceOf(format.Literal(noise(128)), format.Range(whole, 999, 8<<20)),
+		"neighbours": sourceOf(format.Literal([]byte("header")), format.Range(whole, 7, 10), format.Range(whole, 17, 3<<20), format.Range(whole, 17+3<<20, 0x123456),
+			format.Range(whole, 17+3<<20+0x123456, 50), format.Range(whole, 5, 5)),
 		"mixed": sourceOf(format.Literal(noise(100)), format.Range(whole, 5<<20, 3<<20), format.Range(whole, 1, 10),
 			format.Produced(made{}, 5<<20+1), format.Range(whole, 0, 5<<20)),
 	} {
