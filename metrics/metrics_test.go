@@ -143,6 +143,28 @@ func TestUnixSocketOfAKilledServerIsTakenOver(t *testing.T) {
 	}
 }
 
+func TestClear(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	there := func() bool { _, err := os.Lstat(path); return err == nil }
+	if err := Clear("unix:" + path); err != nil || !there() {
+		t.Errorf("a live one: %v", err)
+	}
+	l.Close()
+	if err := Clear("unix:" + path); err != nil || there() {
+		t.Errorf("one left behind: %v", err)
+	}
+	for _, addr := range []string{path, "127.0.0.1:9", ""} {
+		if err := Clear(addr); err != nil {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
 func TestNoSocketReplacesAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {

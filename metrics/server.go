@@ -99,6 +99,15 @@ func listen(addr string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
+// Clear removes the socket that a server which is gone has left at addr.
+func Clear(addr string) error {
+	path, isUnix := strings.CutPrefix(addr, "unix:")
+	if !isUnix && !filepath.IsAbs(path) || !abandoned(path) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
 // abandoned tells that a socket is left over from a server that was killed: nobody answers there.
 func abandoned(path string) bool {
 	st, err := os.Lstat(path)
