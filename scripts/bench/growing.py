@@ -4,7 +4,8 @@ from samples import line
 
 PREFIX = "growth: "
 TENSORS, SHARDS = PREFIX + "tensors in one file", PREFIX + "shards"
-MODELS, BYTES, SHARD, TENSORS_A_MODEL = 1_000, 100e12, 5e9, 700
+TENSORS_A_SHARD = 100  # of those that are measured
+MODELS, BYTES, SHARD, TENSORS_A_MODEL = 1_000, 100e12, 5e9, 700  # the store
 
 
 def markdown(samples, tables):
@@ -36,7 +37,8 @@ def table(samples, name, time, memory):
 def store(tensor_time, tensor_memory, shard_time, shard_memory):
     """What the slopes come to for a thousand models on a network file system."""
     shards, tensors = BYTES / SHARD, MODELS * TENSORS_A_MODEL
-    seconds, memory = shards * shard_time + tensors * tensor_time, shards * shard_memory + tensors * tensor_memory
+    besides = tensors - shards * TENSORS_A_SHARD  # those that a shard of the measurement brings along are in its cost
+    seconds, memory = shards * shard_time + besides * tensor_time, shards * shard_memory + besides * tensor_memory
     return (f"A store of {MODELS:,} models and {BYTES / 1e12:.0f} TB is some {shards:,.0f} shards of {SHARD / GB:.0f} GB with {tensors:,} tensors. If each of them "
             f"were open at once, these lines come to {seconds:.0f} s of opening and {memory / MB:,.0f} MB of RssAnon, and to {shards:,.0f} descriptors, which is "
             f"what `ulimit -n` must allow; a model that nobody enters costs none of it. On a network file system the waits come on top: a shard is opened "

@@ -11,7 +11,6 @@ from rounds import memory_before, play, repeat
 
 GROWING_TENSORS = (1_000, 10_000, 100_000, 1_000_000)
 GROWING_SHARDS = (1, 10, 100, 1_000)
-TENSORS_A_SHARD = 100
 
 
 def lazy(bench):
@@ -114,7 +113,7 @@ def growth(bench):
         tensors = list(inputs.short_names(bench.count(n)))
         grow(bench, growing.TENSORS, n, inputs.safetensors(d / "model.safetensors", tensors), tensors)
     for n in GROWING_SHARDS:
-        tensors = list(inputs.short_names(n * TENSORS_A_SHARD))
+        tensors = list(inputs.short_names(n * growing.TENSORS_A_SHARD))
         made = inputs.sharded(d / "set", tensors, n)
         grow(bench, growing.SHARDS, n, made, tensors)
         bench.remove(d / "set")

@@ -22,7 +22,14 @@ COLUMNS = {
     "20 touches cold": "20 touches cold", "anon before": None, "anon": None, "RSS": None, "most anon": None, "anon growth": None,
     "opening": None, "cold": None, "all tensors": None, "seconds": None, "Q4_K": None, "Q6_K": None, "Q8_0": None, "BF16": None,
 }
-TITLES = {"array": "NumPy array", "anon before": "RssAnon, not walked", "anon": "RssAnon", "20 touches cold": "20 mmap touches"}
+TITLES = {"array": "NumPy array", "anon before": "RssAnon, not walked", "anon": "RssAnon", "20 touches cold": "20 mmap touches",
+          "mmap sum cold": "mmap sum"}
+
+NOTES = """\
+Reading in GB/s or operations a second; in parentheses the ratio to the plain pread(2) of the shard in the same round, and for `find` to the same
+tree as files on tmpfs. Cold: the pages of the mount dropped from the kernel's cache, the shard on tmpfs; warm: the same read again. A file of 4 GiB is
+read for a second at most, one through a slow peer for 0.3 s. A mount lasts until `stat` of the last tensor answers, and for a library the
+opening of the file; the first byte counts from the same moment. weightfs runs with `--no-index` where nothing else is said."""
 
 
 def host():
@@ -53,9 +60,7 @@ def markdown(bench, host):
     parts = [f"By `scripts/bench.sh` on {host}. Medians; a ratio is the median over rounds of what ran side by side, and more is better."]
     if claims.measured(samples):
         parts.append(claims.markdown(samples))
-    parts.append("<details><summary>Every figure</summary>\n\nGB/s and operations a second, in parentheses the ratio to the plain pread(2) of the shard in "
-                 "the same round. Cold: the mount's pages dropped from the kernel's cache, the shard on tmpfs. weightfs "
-                 "with --no-index.")
+    parts += ["<details><summary>Every figure</summary>", NOTES]
     parts += [f"#### {t[0].upper()}{t[1:]}\n\n{table(samples, t)}" for t in samples.tables() if t not in growth]
     parts += ["\n".join(f"- {n}" for n in bench.notes), "</details>"]
     parts += [growing.markdown(samples, growth)] if growth else []
@@ -66,7 +71,7 @@ def table(samples, name):
     found = [s for s in samples.all if s.table == name]
     systems = dict.fromkeys(s.system for s in found)
     columns = [c for c in COLUMNS if any(s.measure == c for s in found)]
-    rows = ["| | " + " | ".join(TITLES.get(c, c.removesuffix(" cold") if c == "mmap sum cold" else c) for c in columns) + " | rounds |",
+    rows = ["| | " + " | ".join(TITLES.get(c, c) for c in columns) + " | rounds |",
             "|---" * (len(columns) + 2) + "|"]
     for s in systems:
         rounds = max(len(samples.of(name, s, c)) for c in columns)

@@ -5,7 +5,7 @@ import itertools
 import subprocess
 import time
 
-from bench import LONG, SECONDS_A_READ
+from bench import SECONDS_A_PEER, SECONDS_A_READ
 from mounts import TimedOut
 from samples import GAVE_UP
 
@@ -49,7 +49,7 @@ def play(bench, table, systems, round, steps, beside=()):
                     for measure, value, unit in step(bench, places[name]):
                         bench.samples.add(table, name, measure, round, value, unit)
         for measure in beside:
-            measure(bench, table, round)
+            measure(round)
 
 
 @contextlib.contextmanager
@@ -82,7 +82,7 @@ def reads(limit=None):
     return [read_step(*r, limit) for r in READS]
 
 
-def read_step(label, job, flags, limit):
+def read_step(label, job, flags, limit=None):
     streams = job in ("read", "map")
     unit = "B/s" if streams else "1/s"
 
@@ -127,5 +127,5 @@ def memory(bench, place):
 def beside_peers(bench, table, plain, peer, steps):
     """A slow peer beside the plain pread: fewer rounds when they are long."""
     bench.say(f"{table}: {peer.name}")
-    for round in repeat(bench.others, budget=3 * LONG):
+    for round in repeat(bench.others, budget=SECONDS_A_PEER):
         play(bench, table, [plain, peer], round, steps(SECONDS_A_READ))

@@ -3,8 +3,8 @@ import json
 
 import inputs
 import mounts
-from bench import GiB, MiB
-from rounds import numbers, play, repeat
+from bench import SECONDS_A_PEER, GiB, MiB
+from rounds import play, repeat
 
 BLOCK_TYPES = ("Q4_K", "Q6_K", "Q8_0", "BF16")
 F32 = "float32, decoded"
@@ -15,7 +15,8 @@ GEMMA = "Gemma 3 270M, GGUF"
 
 def formats(bench):
     d = bench.directory("formats")
-    gemma(bench)
+    if not bench.quick:
+        gemma(bench)
     decoded(bench, d)
     assembled(bench, d)
     out_of_npz(bench, d)
@@ -27,7 +28,7 @@ def gemma(bench):
         return bench.note("the Gemma file is not there; its row was left out")
     bench.say(GEMMA)
     ours = mounts.weightfs(bench, bench.gemma, "token_embd.weight.raw", "--no-index")
-    for round in repeat(bench.others, budget=10):
+    for round in repeat(bench.others, budget=SECONDS_A_PEER):
         play(bench, GEMMA, [ours], round, [])
         bench.samples.add(GEMMA, "gguf.GGUFReader", "mount", round, bench.python("gguf_reader", bench.gemma)["seconds"], "s")
 
