@@ -92,13 +92,13 @@ func threads() {
 
 func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 	st := root.Stat()
-	raw := fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
+	raw := readOnly{fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
 		EntryTimeout:    &forever,
 		AttrTimeout:     &forever,
 		NegativeTimeout: &forever,
 		NullPermissions: true, // mode 0 is 0, not 0644
 		RootStableAttr:  &fusefs.StableAttr{Ino: max(st.Ino, 1), Gen: st.Gen},
-	})
+	})}
 	if t.Outsiders {
 		return outsiders{raw}
 	}

@@ -164,6 +164,7 @@ func TestPassedDevice(t *testing.T) {
 	for name, attach := range map[string]func(dir string) (int, error){
 		"mount(2)":   func(dir string) (int, error) { return attachDirect(dir, Options{FsName: "x"}) },
 		"fusermount": func(dir string) (int, error) { return attachHelper(fusermount(), dir, Options{FsName: `x,\y`}) },
+		"without ro": attachWritable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "fusermount" && fusermount() == "" {
@@ -177,7 +178,7 @@ func TestPassedDevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := mountAt(t, fmt.Sprintf("/dev/fd/%d", fd), mnt, fixture(), Options{Size: 1 << 30})
+			s := mountAt(t, fmt.Sprintf("/dev/fd/%d", fd), mnt, fixture(), Options{Size: 1 << 30, XAttr: true})
 			if s.number == 0 {
 				t.Skip("this kernel does not tell the connection of a descriptor")
 			}
@@ -185,6 +186,16 @@ func TestPassedDevice(t *testing.T) {
 			checkReadOnly(t, mnt)
 		})
 	}
+}
+
+// attachWritable mounts as mount.fuse3 does without further options.
+func attachWritable(dir string) (int, error) {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	data := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d", fd, unix.S_IFDIR, os.Geteuid(), os.Getegid())
+	return fd, unix.Mount("x", dir, fsType, 0, data)
 }
 
 func TestReadOnly(t *testing.T) {
