@@ -30,9 +30,8 @@ func (j *job) identity() (string, error) {
 		off = start + seg.Len
 	}
 	fmt.Fprintln(h, j.mtime.UnixNano())
-	buf := make([]byte, bufferSize)
 	made := io.NewSectionReader(format.ContentReader{Content: j.content}, 0, j.made())
-	if _, err := io.CopyBuffer(h, struct{ io.Reader }{made}, buf); err != nil {
+	if _, err := io.Copy(h, made); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
@@ -68,27 +67,31 @@ func (j *job) present() bool {
 	if err != nil || !st.Mode().IsRegular() || st.Size() != j.size || !sameTime(st.ModTime(), j.mtime) {
 		return false
 	}
+	n := j.made()
+	if n == 0 {
+		return true
+	}
 	f, err := os.Open(j.to)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	n := j.made()
-	return sameBytes(io.NewSectionReader(f, 0, n), io.NewSectionReader(format.ContentReader{Content: j.content}, 0, n))
+	return sameBytes(f, format.ContentReader{Content: j.content}, n)
 }
 
-func sameBytes(a, b io.Reader) bool {
-	p, q := make([]byte, bufferSize), make([]byte, bufferSize)
-	for {
-		n, err := io.ReadFull(a, p)
-		m, merr := io.ReadFull(b, q)
-		if n != m || !bytes.Equal(p[:n], q[:m]) || err != merr {
+// sameBytes compares the first n bytes.
+func sameBytes(a, b io.ReaderAt, n int64) bool {
+	p, q := make([]byte, min(n, bufferSize)), make([]byte, min(n, bufferSize))
+	for off := int64(0); off < n; off += int64(len(p)) {
+		p, q = p[:min(int64(len(p)), n-off)], q[:min(int64(len(q)), n-off)]
+		if k, _ := a.ReadAt(p, off); k < len(p) {
 			return false
 		}
-		if err != nil {
-			return err == io.EOF || err == io.ErrUnexpectedEOF
+		if k, _ := b.ReadAt(q, off); k < len(q) || !bytes.Equal(p, q) {
+			return false
 		}
 	}
+	return true
 }
 
 // sameTime allows for file systems that keep times in coarser steps.

@@ -111,7 +111,7 @@ func same(t *testing.T, s *source, path string) {
 	}
 	defer f.Close()
 	st, _ := f.Stat()
-	if st.Size() != s.Size() || !sameBytes(f, io.NewSectionReader(format.ContentReader{Content: s}, 0, s.Size())) {
+	if st.Size() != s.Size() || !sameBytes(f, format.ContentReader{Content: s}, s.Size()) {
 		t.Errorf("%s: other bytes", path)
 	}
 }
