@@ -11,7 +11,7 @@ export XDG_RUNTIME_DIR=/run/user/0 HOME=/run/home
 units=$HOME/.config/systemd/user
 source=$(eval echo "$2")/$name
 mountpoint=$(eval echo "$3")/$name
-mkdir -p "$units" "$source"
+mkdir -p "$units" "$source" "$HOME/.config/weightfs"
 cp "$WORK/model.safetensors" "$source/"
 sed "s#/usr/bin/weightfs#$WEIGHTFS#" "$1" >"$units/weightfs@.service"
 
@@ -45,6 +45,16 @@ up || exit 77
 systemctl --user start "$unit" # Type=notify: returns when the tree can be read
 alive
 systemctl --user show -p StatusText --value "$unit" | grep -q '^1 tensor'
+
+# What the user says in a file.
+case $1 in
+*/user/*)
+	echo "OPTIONS=--views raw" >"$HOME/.config/weightfs/$name.conf"
+	systemctl --user restart "$unit"
+	alive
+	test ! -e "$mountpoint/npy"
+	;;
+esac
 
 # A crash: the next server clears away what is left.
 first=$(pid)
