@@ -79,7 +79,8 @@ func (s *mountStatus) probe() {
 	case r := <-answer:
 		switch {
 		case r.err == nil:
-			s.state, s.size, s.sized = "alive", r.st.Blocks*uint64(r.st.Bsize), true
+			s.state, s.size = "alive", r.st.Blocks*uint64(r.st.Bsize)
+			s.sized = s.size > 0 // of a mount of many it is not known
 		case errors.Is(r.err, unix.ENOTCONN):
 			s.state = "dead"
 		case errors.Is(r.err, unix.EACCES):
