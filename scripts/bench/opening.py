@@ -7,7 +7,7 @@ import growing
 import inputs
 import mounts
 from bench import GiB
-from rounds import memory_before, play, repeat
+from rounds import memory_before, play, repeat, step
 
 GROWING_TENSORS = (1_000, 10_000, 100_000, 1_000_000)
 GROWING_SHARDS = (1, 10, 100, 1_000)
@@ -68,37 +68,42 @@ def with_index(bench, table, make, tensors):
     if keep(bench, kept):
         for round in repeat(bench.others):
             play(bench, table, [without], round, [opening])
-            play(bench, table, [kept], round, [opening])
+            play(bench, table, [kept], round, [opening_kept])
     else:
         bench.note(f"{table}: no index was kept")
     source.unlink()
 
 
 def keep(bench, system):
-    """Mounts once, until the index lies in the cache."""
-    before = cached(bench)
+    """Mounts once, until the index lies in the cache and grows no more."""
+    before = seen = cached(bench)
     with system.open(bench):
         deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and cached(bench) == before:
-            time.sleep(0.1)
-    return cached(bench) != before
+        while time.monotonic() < deadline and (seen == before or seen != cached(bench)):
+            seen = cached(bench)
+            time.sleep(0.5)
+    return seen != before
 
 
 def cached(bench):
-    return {f for f in (bench.work / "cache").rglob("*") if f.is_file()}
+    return {(f, f.stat().st_size) for f in (bench.work / "cache").rglob("*") if f.is_file()}
 
 
 TOOK = re.compile(r"\bopened\b.*\btook=((?:[\d.]+(?:h|ms|µs|ns|m|s))+)")
 
 
+@step("opening", "s")
 def opening(bench, place):
     """What the server says of itself: detect, parse and tree alone."""
-    found = TOOK.search((bench.work / "server.log").read_text())
-    if found:
-        yield "opening", seconds(found[1]), "s"
+    log = (bench.work / "server.log").read_text()
+    yield "opening", seconds(TOOK.search(log)[1]), "s"
 
 
-opening.gives = ("opening", "s")
+@step("opening", "s")
+def opening_kept(bench, place):
+    if "from_index=true" not in (bench.work / "server.log").read_text():
+        raise RuntimeError("the index that was kept is not used")
+    yield from opening(bench, place)
 
 
 def seconds(duration):
