@@ -1,0 +1,227 @@
+//go:build linux
+
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weightfs/fs"
+)
+
+// patience is for what takes moments on an idle machine.
+const patience = 30 * time.Second
+
+// A server is a mount of its own with the process that serves it.
+type server struct {
+	t    testing.TB
+	dir  string
+	log  string
+	env  []string // beside the test's own
+	run  []string // what runs the program, such as a shell that sets a limit
+	pid  int
+	proc int // pidfd
+}
+
+func needFUSE(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	f.Close()
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// newServer makes the place of a mount.
+func newServer(t testing.TB) *server {
+	t.Helper()
+	needFUSE(t)
+	dir := t.TempDir()
+	s := &server{t: t, dir: filepath.Join(dir, "mnt"), log: filepath.Join(dir, "log"), env: []string{"XDG_CACHE_HOME=" + dir, "GORACE=atexit_sleep_ms=0"}}
+	must(t, os.Mkdir(s.dir, 0o755))
+	t.Cleanup(s.end)
+	return s
+}
+
+func mount(t testing.TB, source string, args ...string) *server {
+	t.Helper()
+	s := newServer(t)
+	s.mount(source, args...)
+	return s
+}
+
+// mount starts the server; the mount can be read then.
+func (s *server) mount(source string, args ...string) {
+	s.t.Helper()
+	args = append([]string{"mount", "--json", "--log-file=" + s.log}, args...)
+	out, code := s.command(append(args, source, s.dir)...)
+	var ready struct{ PID int }
+	if code != 0 || json.Unmarshal([]byte(out[strings.IndexByte(out, '{')+1-1:]), &ready) != nil {
+		s.t.Fatalf("mount: exit code %d: %s", code, out)
+	}
+	s.pid = ready.PID
+	proc, err := unix.PidfdOpen(s.pid, 0)
+	must(s.t, err)
+	s.proc = proc
+	s.t.Cleanup(func() { unix.Close(proc) })
+}
+
+// command runs the program.
+func (s *server) command(args ...string) (out string, code int) {
+	s.t.Helper()
+	line := slices.Concat(s.run, []string{program}, args)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), s.env...)
+	var b bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &b, &b
+	quickly(s.t, strings.Join(args, " "), func() {
+		if err := cmd.Run(); err != nil {
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok {
+				b.WriteString(err.Error())
+			}
+			code = -1
+			if ok {
+				code = exit.ExitCode()
+			}
+		}
+	})
+	return b.String(), code
+}
+
+// quickly fails the test when something hangs.
+func quickly(t testing.TB, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * patience):
+		t.Fatalf("%s hangs", what)
+	}
+}
+
+// signal reaches this server and no other process.
+func (s *server) signal(sig unix.Signal) {
+	s.t.Helper()
+	must(s.t, unix.PidfdSendSignal(s.proc, sig, nil, 0))
+}
+
+// exited waits for the end of the process.
+func (s *server) exited(within time.Duration) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.proc), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	for err == unix.EINTR {
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(s.proc), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	}
+	return n == 1
+}
+
+func (s *server) mounted() bool {
+	_, there, err := fs.Find(s.dir)
+	return err == nil && there
+}
+
+// umount ends the mount as a user does, and looks whether anything is left.
+func (s *server) umount() {
+	s.t.Helper()
+	if out, code := s.command("umount", s.dir); code != 0 {
+		s.t.Errorf("umount: exit code %d: %s", code, out)
+	}
+	s.gone(patience)
+}
+
+// gone: neither mount nor process is left within a time.
+func (s *server) gone(within time.Duration) {
+	s.t.Helper()
+	if !s.exited(within) {
+		s.t.Errorf("the server runs on after %v", within)
+	}
+	if !eventually(func() bool { return !s.mounted() }) {
+		s.t.Error("the mount is still there")
+	}
+}
+
+// end clears away what a test has left, which is a fault if it did not say so.
+func (s *server) end() {
+	if s.mounted() {
+		unix.Unmount(s.dir, unix.MNT_DETACH)
+		if s.pid != 0 && !s.exited(patience) {
+			s.t.Error("the server does not end")
+			s.signal(unix.SIGKILL)
+			s.exited(patience)
+		}
+	}
+	if bad := regexp.MustCompile(`internal error|DATA RACE|panic:.*`).FindString(s.logged()); bad != "" {
+		s.t.Errorf("%s in the log:\n%s", bad, s.logged())
+	}
+}
+
+func (s *server) logged() string {
+	b, _ := os.ReadFile(s.log)
+	return string(b)
+}
+
+// wantLog: a line that says what happened.
+func (s *server) wantLog(words ...string) {
+	s.t.Helper()
+	has := func() bool {
+		for line := range strings.Lines(s.logged()) {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+				return true
+			}
+		}
+		return false
+	}
+	if !eventually(has) {
+		s.t.Errorf("no line of the log has %q:\n%s", words, s.logged())
+	}
+}
+
+// at is the place of a file of the tree.
+func (s *server) at(path string) string { return filepath.Join(s.dir, path) }
+
+// count reads a number of the server's /proc/PID/status.
+func (s *server) status(field string) (n int) {
+	s.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	must(s.t, err)
+	_, rest, _ := strings.Cut(string(b), "\n"+field+":")
+	fmt.Sscan(rest, &n)
+	return n
+}
+
+func (s *server) descriptors() int {
+	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
+	return len(fds)
+}
+
+func eventually(ok func() bool) bool {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}

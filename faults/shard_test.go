@@ -1,0 +1,231 @@
+//go:build linux
+
+package faults
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A change is what happens to a shard under the mount.
+type change struct {
+	do    func(path string) error
+	reads error // what reads of files that are open may fail with; nil: they go on
+	words string
+	again int // exit code of the next mount
+}
+
+var changes = map[string]change{
+	"truncated": {func(p string) error { return os.Truncate(p, 1<<20+100) }, unix.EIO, "changed", 12},
+	"emptied":   {func(p string) error { return os.Truncate(p, 0) }, unix.EIO, "changed", 12},
+	"extended":  {func(p string) error { return appendTo(p, "more") }, unix.EIO, "changed", 12},
+	"rewritten": {func(p string) error { return rewrite(p, shard("a", 1), padAt) }, unix.EIO, "changed", 0},
+	"one byte":  {func(p string) error { return rewrite(p, shard("a", 1), int64(len(shard("a", 1))-1)) }, unix.EIO, "changed", 0},
+	"replaced":  {func(p string) error { return replace(p, shard("a", 1)) }, nil, "replaced", 0},
+	"deleted":   {os.Remove, nil, "removed", 13},
+	"directory": {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) }, nil, "replaced", 12},
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// One file of two is changed under a mount: who has it open gets old bytes or an error, who opens it is
+// told, the other file is served as before, and the next mount shows what is there.
+func TestShardChanges(t *testing.T) {
+	ours, others := views("a"), views("b")
+	for name, tt := range changes {
+		t.Run(name, func(t *testing.T) {
+			c := newCheckpoint(t, t.TempDir())
+			want := contents(t, c.dir, slices.Concat(ours, others, spanning)...)
+			s := mount(t, c.dir)
+			var open []*reader
+			for _, path := range slices.Concat(ours, spanning) {
+				r := openReader(t, s.at(path), want[path])
+				if path != "SHA256SUMS" && r.read(0, 4096) != nil {
+					t.Fatal(path)
+				}
+				open = append(open, r)
+			}
+			time.Sleep(10 * time.Millisecond) // the file's time has the grain of the kernel's tick
+			must(t, tt.do(c.a))
+
+			for _, path := range slices.Concat(ours, spanning) {
+				wantOpen(t, s.at(path), unix.ESTALE)
+			}
+			checkOpen(t, open, tt.reads)
+			for _, path := range others {
+				wholeFile(t, s.at(path), want[path])
+			}
+			s.wantLog("level=ERROR", c.a, tt.words)
+			if n := strings.Count(s.logged(), "level=ERROR"); n > 8 {
+				t.Errorf("%d lines for one shard:\n%s", n, s.logged())
+			}
+			for _, r := range open {
+				r.close()
+			}
+			s.umount()
+			checkNextMount(t, s, c, tt.again)
+		})
+	}
+}
+
+func checkOpen(t *testing.T, open []*reader, allowed error) {
+	t.Helper()
+	for _, r := range open {
+		r.drop()
+		failed := r.readAll()
+		n := failed[allowed]
+		delete(failed, allowed)
+		if len(failed) > 0 {
+			t.Errorf("%s: %v", r.path, failed)
+		}
+		if strings.Contains(r.path, "/raw/") && allowed != nil && n == 0 {
+			t.Errorf("%s: no read failed", r.path)
+		}
+	}
+}
+
+func checkNextMount(t *testing.T, s *server, c *checkpoint, code int) {
+	t.Helper()
+	if code != 0 {
+		if out, got := s.command("mount", c.dir, s.dir); got != code {
+			t.Errorf("next mount: exit code %d, want %d: %s", got, code, out)
+		}
+		return
+	}
+	s.mount(c.dir)
+	for path, want := range contents(t, c.dir, views("a")...) {
+		wholeFile(t, s.at(path), want)
+	}
+	s.umount()
+}
+
+// Files beside the shards are watched as shards are.
+func TestSideFileChanges(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	s := mount(t, c.dir)
+	r := openReader(t, s.at("assembled/config.json"), []byte("{}\n"))
+	r.whole()
+	must(t, replace(filepath.Join(c.dir, "config.json"), []byte("[1]\n")))
+	wantOpen(t, s.at("assembled/config.json"), unix.ESTALE)
+	r.drop()
+	r.whole()
+	s.wantLog("config.json", "replaced")
+	r.close()
+	s.umount()
+}
+
+// Readers are at it while a file is replaced: each read gives old bytes, each open too, or ESTALE. New
+// bytes are never seen.
+func TestReplacedWhileRead(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	want := contents(t, c.dir, slices.Concat(views("a"), spanning[:1])...)
+	s := mount(t, c.dir)
+	var list []*reader
+	for _, path := range slices.Sorted(keys(want)) {
+		list = append(list, openReader(t, s.at(path), want[path]))
+	}
+	crowd := keepReading(list)
+	crowd.reading(t, 100)
+	opened, stop := openAgain(t, s, want)
+	for version := range byte(5) {
+		must(t, replace(c.a, shard("a", version+1)))
+		time.Sleep(5 * time.Millisecond)
+	}
+	crowd.reading(t, 100)
+	stop()
+	if failed := crowd.end(t); len(failed) > 0 || opened.Load() == 0 {
+		t.Errorf("readers failed: %v; %d opens", failed, opened.Load())
+	}
+	for _, r := range list {
+		r.close()
+	}
+	s.umount()
+}
+
+func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// openAgain opens and reads files until it is stopped. An open may say ESTALE, and nothing else.
+func openAgain(t *testing.T, s *server, want map[string][]byte) (opened *atomic.Int64, stop func()) {
+	opened = &atomic.Int64{}
+	var wg sync.WaitGroup
+	var ended atomic.Bool
+	for path, bytes := range want {
+		wg.Go(func() {
+			for !ended.Load() {
+				fd, err := unix.Open(s.at(path), unix.O_RDONLY, 0)
+				if err != nil {
+					if err != unix.ESTALE && err != unix.EINTR {
+						t.Errorf("opening %s: %v", path, err)
+					}
+					continue
+				}
+				opened.Add(1)
+				(&reader{t, path, fd, bytes}).whole()
+				unix.Close(fd)
+			}
+		})
+	}
+	return opened, func() { ended.Store(true); quickly(t, "an opener", wg.Wait) }
+}
+
+// A file is rewritten in place while it is read. From its first written byte on, which lies where
+// nobody reads, a read gives old bytes or EIO; a mixture is never seen.
+func TestRewrittenWhileRead(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	want := contents(t, c.dir, views("a")...)
+	delete(want, "parts/a.safetensors") // it holds the padding
+	s := mount(t, c.dir)
+	var list []*reader
+	for _, path := range slices.Sorted(keys(want)) {
+		for range 2 {
+			list = append(list, openReader(t, s.at(path), want[path]))
+		}
+	}
+	crowd := keepReading(list)
+	crowd.reading(t, 100)
+	changed := shard("a", 0xff)
+	f, err := os.OpenFile(c.a, os.O_WRONLY, 0)
+	must(t, err)
+	defer f.Close()
+	const step = 16 << 10
+	for off := padAt; off < len(changed); off += step {
+		_, err := f.WriteAt(changed[off:min(off+step, len(changed))], int64(off))
+		must(t, err)
+		if off == padAt {
+			time.Sleep(200 * time.Millisecond) // what was asked for before is answered
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	if failed := crowd.end(t, unix.EIO); failed[unix.EIO] == 0 {
+		t.Error("no reader was told")
+	}
+	s.wantLog(c.a, "changed in place")
+	for _, r := range list {
+		r.close()
+	}
+	s.umount()
+}
