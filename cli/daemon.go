@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -35,17 +34,24 @@ const (
 	endTime = 5 * time.Second
 )
 
-// starterPipe is the pipe to the process that started this one as a server, if one did.
-func starterPipe() *os.File {
-	fd, err := strconv.Atoi(os.Getenv(readyVar))
+// theStarter is the pipe to the process that started this one in the background, if one did.
+func theStarter() *os.File { return adopt(readyVar) }
+
+// adopt takes over a descriptor whose number a variable tells, for a process started by again.
+func adopt(variable string) *os.File {
+	fd, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || fd < 3 {
 		return nil
 	}
 	unix.CloseOnExec(fd) // or fusermount3 would hold it
-	os.Unsetenv(readyVar)
-	os.WriteFile("/proc/self/comm", []byte("weightfs"), 0) // started as /proc/self/exe, it is called exe
-	return os.NewFile(uintptr(fd), "starter")
+	os.Unsetenv(variable)
+	called(os.Args[0])
+	unix.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), variable)
 }
+
+// called is the name in ps(1) and top(1) of a process that was started as /proc/self/exe.
+func called(name string) { os.WriteFile("/proc/self/comm", []byte(filepath.Base(name)), 0) }
 
 // start runs the server in the background and waits until it is ready or has failed.
 func (m *mounting) start(flags *pflag.FlagSet) error {
@@ -67,7 +73,8 @@ func (m *mounting) start(flags *pflag.FlagSet) error {
 			io.WriteString(m.out, line) // the mount is there, whoever may read this
 			return nil
 		}
-		return m.died(server)
+		server.Wait()
+		return m.died(server.ProcessState)
 	case <-timeout:
 		m.end(server)
 		return failf(exitNotReady, "%s: %s could not be read within %s (--wait)", m.dir, m.source, m.wait)
@@ -123,7 +130,7 @@ func readAll(r *os.File) <-chan string {
 	return all
 }
 
-// spawn starts the server in a session of its own.
+// spawn starts the server, or its keeper, with pipes to it.
 func (m *mounting) spawn(args []string) (*child, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -136,24 +143,31 @@ func (m *mounting) spawn(args []string) (*child, error) {
 		return nil, err
 	}
 	defer errW.Close()
+	cmd, err := m.again(args, readyVar, w, errW)
+	if err != nil {
+		r.Close()
+		errR.Close()
+		return nil, err
+	}
+	return &child{cmd, readAll(r), readAll(errR), m.err}, nil
+}
+
+// again starts this program once more, in a session of its own, with a file whose descriptor a variable
+// tells.
+func (m *mounting) again(args []string, variable string, f, stderr *os.File) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe", args[1:]...)
 	cmd.Args = args
-	cmd.Stderr = errW
+	cmd.Stderr = stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if device, n := m.inherited(); device != nil {
 		defer device.Close()
 		cmd.ExtraFiles = make([]*os.File, n-2)
 		cmd.ExtraFiles[n-3] = device
 	}
-	cmd.ExtraFiles = append(cmd.ExtraFiles, w)
-	cmd.Env = append(os.Environ(), readyVar+"="+strconv.Itoa(len(cmd.ExtraFiles)+2))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(len(cmd.ExtraFiles)+2))
 	closeOthers()
-	if err := cmd.Start(); err != nil {
-		r.Close()
-		errR.Close()
-		return nil, err
-	}
-	return &child{cmd, readAll(r), readAll(errR), m.err}, nil
+	return cmd, cmd.Start()
 }
 
 // inherited is the device of a mount that was made for us, which the server needs under its number.
@@ -186,17 +200,15 @@ func closeOthers() {
 
 // died takes over the exit code of a server that was never ready. It has printed the reason, unless a
 // signal ended it.
-func (m *mounting) died(server *child) error {
-	err := server.Wait()
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	switch {
-	case ok && exit.ExitCode() == exitInterrupted:
+func (m *mounting) died(state *os.ProcessState) error {
+	switch code := state.ExitCode(); {
+	case code == exitInterrupted && !m.foreground:
 		return failf(exitInterrupted, "%s: the server was ended before it was ready", m.dir)
-	case ok && exit.Exited():
-		return reported{exit.ExitCode()}
+	case code > 0:
+		return reported{code}
 	}
 	m.clearDead()
-	return failf(exitTrouble, "%s: the server ended before it was ready: %v", m.dir, server.ProcessState)
+	return failf(exitTrouble, "%s: the server ended before it was ready: %v", m.dir, state)
 }
 
 // end tells the server to end, and leaves neither it nor its mount behind.

@@ -22,7 +22,8 @@ import (
 // manyFlags are those of the verbs that take a directory of many checkpoints as well as one.
 type manyFlags struct {
 	openFlags
-	many bool
+	many       bool
+	restricted bool // to what the mount could reach when it was made
 }
 
 func (f *manyFlags) addMany(fl *pflag.FlagSet) {
@@ -75,6 +76,9 @@ func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, fun
 	one := f.openFlags
 	one.opt.InoBase, one.opt.Gen = inoBase, gen
 	c, err := one.openPlace(p)
+	if errors.Is(err, os.ErrPermission) && f.restricted {
+		err = fmt.Errorf("%w (a link out of the mounted directory must be there when it is mounted, without --no-sandbox)", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

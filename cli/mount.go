@@ -90,11 +90,15 @@ func (m *mounting) run(flags *pflag.FlagSet, args []string, words mountWords) er
 	if m.dir, err = absolute(args[1]); err != nil {
 		return failf(exitMountPoint, "mount point %w", err)
 	}
-	if starter := starterPipe(); starter != nil {
-		return m.serve(starter)
+	if keeper := theKeeper(); keeper != nil {
+		return m.serve(nil, keeper)
 	}
-	if m.foreground {
-		return m.serve(nil)
+	starter := theStarter()
+	switch {
+	case starter == nil && !m.foreground:
+		return m.start(flags)
+	case m.confined():
+		return m.keep(flags, starter)
 	}
-	return m.start(flags)
+	return m.serve(starter, nil)
 }

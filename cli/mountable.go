@@ -18,7 +18,8 @@ type mountable struct {
 	facts    tensor.Object
 	log      []any // the same for the log
 	warnings []string
-	keep     func() // to be called once it is mounted
+	keep     func()                            // to be called once it is mounted
+	reach    func() (paths []string, all bool) // what it will open
 	health   func() error
 }
 
@@ -40,6 +41,7 @@ func oneMountable(c *format.Checkpoint) *mountable {
 		sum:   plural(c.Len(), "tensor") + ", " + sizeText(c.TotalBytes()),
 		facts: tensor.Object{{Key: "tensors", Value: c.Len()}, {Key: "total_bytes", Value: c.TotalBytes()}},
 		log:   []any{"tensors", c.Len(), "bytes", c.TotalBytes()},
+		reach: func() ([]string, bool) { return c.Paths(), true },
 	}
 }
 
@@ -56,5 +58,6 @@ func (m *mounting) manyMountable(l *store.Library) (*mountable, error) {
 		sum:    "many checkpoints",
 		facts:  tensor.Object{{Key: "many", Value: true}, {Key: "tensors", Value: nil}, {Key: "total_bytes", Value: nil}},
 		log:    []any{"many", true},
+		reach:  l.Reach,
 	}, nil
 }

@@ -28,6 +28,7 @@ type mountFlags struct {
 	options    []string
 
 	metricsAddr string
+	noSandbox   bool
 }
 
 func (f *mountFlags) add(c *cobra.Command) {
@@ -50,6 +51,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.fs.FsName, "fsname", "", "what df and findmnt show as the source")
 	fl.DurationVar(&f.wait, "wait", 20*time.Second, "how long to wait until the tree can be read; 0 waits for ever")
 	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "serve Prometheus metrics and /healthz at this TCP address (127.0.0.1:9464) or unix socket (unix:PATH)")
+	fl.BoolVar(&f.noSandbox, "no-sandbox", false, "leave the server all that its user can do: it may open other files than the checkpoint's and the cache's")
 	fl.DurationVar(&f.grace, "grace", 10*time.Second, "how long files that are open may still be read when the server is told to end")
 }
 

@@ -31,16 +31,17 @@ func (m *mounting) observe(log *slog.Logger) *metrics.Metrics {
 	return counts
 }
 
-// showMetrics serves the counts. An address that cannot be had is a warning: the mount is of use
-// without them.
-func (m *mounting) showMetrics(counts *metrics.Metrics, health func() error) {
+// showMetrics serves the counts until done is called. An address that cannot be had is a warning: the
+// mount is of use without them.
+func (m *mounting) showMetrics(counts *metrics.Metrics, health func() error) (done func()) {
 	if counts == nil {
-		return
+		return func() {}
 	}
 	s, err := counts.Serve(m.metricsAddr, health)
 	if err != nil {
 		m.warn(err.Error() + " (mounted without metrics)")
-		return
+		return func() {}
 	}
 	m.fs.Logger.Info("metrics", "addr", s.Addr())
+	return func() { s.Close() }
 }

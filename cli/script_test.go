@@ -138,8 +138,8 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// signal NAME ARG: to the weightfs that was started with that argument; a server in the background
-// has the absolute mount point.
+// signal NAME ARG [keeper]: to the weightfs that was started with that argument; in the background, where
+// server and keeper have the absolute mount point, to the server, or the keeper.
 func signalServer(ts *testscript.TestScript, neg bool, args []string) {
 	sig := unix.SignalNum("SIG" + args[0])
 	if sig == 0 {
@@ -147,7 +147,7 @@ func signalServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if !eventually(func() bool {
 		for _, p := range scriptProcesses(ts.Getenv("WORK")) {
-			if filepath.Base(p.args[0]) == "weightfs" && p.has(args[1]) && unix.Kill(p.pid, sig) == nil {
+			if filepath.Base(p.args[0]) == "weightfs" && p.has(args[1]) && p.keeper() == (len(args) == 3) && unix.Kill(p.pid, sig) == nil {
 				return sig != unix.SIGSTOP || eventually(p.stopped)
 			}
 		}
@@ -186,6 +186,12 @@ type process struct {
 }
 
 func (p process) has(arg string) bool { return slices.Contains(p.args, arg) }
+
+// keeper tells the keeper in the background.
+func (p process) keeper() bool {
+	comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+	return string(comm) == keeperName+"\n"
+}
 
 // stopped tells whether every thread is: one may still take a request after the signal was sent.
 func (p process) stopped() bool {

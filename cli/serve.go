@@ -5,66 +5,55 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
 	"weightfs/format/tensor"
 	"weightfs/fs"
 )
 
-// A server is a mounting that serves.
+// A server answers the requests of a mount.
 type server struct {
-	*mounting
-	starter *os.File // who waits for us; nil in the foreground
-	log     *slog.Logger
-	logFile *os.File
-	signals chan os.Signal
+	*service
+	keeper *keeperEnd // who ends the mount for us; nil where we can
 }
 
 // serve mounts and serves until the mount is gone or a signal says to end. The checkpoint stays open:
 // the process ends with the mount, and a read that could not be ended may still be at work.
-func (m *mounting) serve(starter *os.File) error {
-	m.foreground = starter == nil
-	log, file, err := m.logger()
+func (m *mounting) serve(starter *os.File, keeper *keeperEnd) error {
+	if keeper == nil {
+		m.foreground = starter == nil
+	}
+	service, err := m.service(starter)
 	if err != nil {
 		return err
 	}
-	m.fs.Logger = log
-	m.fs.Debug = m.threshold(false) <= slog.LevelDebug
-	s := &server{mounting: m, starter: starter, log: log, logFile: file, signals: make(chan os.Signal, 4)}
-	s.catch()
-	counts := m.observe(log)
+	s := &server{service, keeper}
+	s.fs.Debug = s.threshold(false) <= slog.LevelDebug
+	counts := s.observe(s.log)
 	c, err := s.prepare()
 	if err != nil {
 		return err
 	}
+	defer s.showMetrics(counts, c.health)()
 	mount, err := s.attach(c)
 	if err != nil {
 		return err
 	}
-	m.showMetrics(counts, c.health)
-	if err := s.announce(c); err != nil {
-		s.stop(mount)
+	if err := s.announce(c, mount); err != nil {
+		if keeper == nil {
+			s.stop(&mount.Control)
+		}
 		return err
 	}
 	go c.keep()
-	return s.until(mount)
-}
-
-// catch wants the signals that end a server. A SIGHUP that nohup(1) turned off stays off. A reader of
-// the log that has gone away ends nothing.
-func (s *server) catch() {
-	signal.Ignore(unix.SIGPIPE)
-	signal.Notify(s.signals, unix.SIGINT, unix.SIGTERM)
-	if !signal.Ignored(unix.SIGHUP) {
-		signal.Notify(s.signals, unix.SIGHUP)
+	if keeper != nil {
+		return s.untilGone(mount)
 	}
+	return s.until(&mount.Control, s.unmounted)
 }
 
 // prepare does all that comes before the mount, until a signal: a disk or a network that does not
@@ -83,10 +72,12 @@ func (s *server) prepare() (*mountable, error) {
 	case r := <-done:
 		return r.c, r.err
 	case sig := <-s.signals:
-		if s.starter != nil {
-			return nil, reported{exitInterrupted} // it knows why, or asks
+		if !s.foreground {
+			return nil, reported{exitInterrupted} // the starter knows why, or asks
 		}
 		return nil, failf(exitInterrupted, "%s: %s while it was read", s.source, sig)
+	case <-s.keeper.lost():
+		return nil, reported{exitInterrupted}
 	}
 }
 
@@ -110,6 +101,9 @@ func (s *server) attach(c *mountable) (*fs.Server, error) {
 	if opt.FsName == "" {
 		opt.FsName = c.source
 	}
+	if s.keeper != nil {
+		opt.Confine = s.confine(c)
+	}
 	defer s.exclude()()
 	if !s.passedDevice() {
 		if err := s.clearWay(); err != nil {
@@ -129,36 +123,31 @@ func (s *server) attach(c *mountable) (*fs.Server, error) {
 }
 
 // announce says that the tree can be read.
-func (s *server) announce(c *mountable) error {
+func (s *server) announce(c *mountable, mount *fs.Server) error {
 	s.warnAll(c.warnings)
 	s.log.Info("mounted", append([]any{"source", c.source, "dir", s.dir}, c.log...)...)
-	line := ""
-	switch {
-	case s.json:
-		line = s.readyJSON(c)
-	case s.passedDevice() && !s.quiet:
-		line = c.sum + ", mounted\n"
-	case !s.quiet:
-		line = fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), shellWord(s.dir))
+	r := &readiness{Line: s.readyLine(c), Status: c.sum, Mount: mount.ID()}
+	if s.keeper == nil {
+		return s.ready(r)
 	}
-	if s.starter != nil {
-		return s.detach(line)
+	if !s.foreground {
+		if err := s.detach(); err != nil {
+			return err
+		}
 	}
-	if s.json {
-		io.WriteString(s.out, line)
-	}
-	s.notify(daemon.SdNotifyReady + "\nSTATUS=" + c.sum)
-	return nil
+	return s.keeper.tell(note{Ready: r})
 }
 
-// notify tells the service manager, if this process is a service and not a service's child.
-func (s *server) notify(state string) {
-	if s.starter != nil {
-		return
+func (s *server) readyLine(c *mountable) string {
+	switch {
+	case s.json:
+		return s.readyJSON(c)
+	case s.quiet:
+		return ""
+	case s.passedDevice():
+		return c.sum + ", mounted\n"
 	}
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		s.log.Warn("telling the service manager", "err", err)
-	}
+	return fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), shellWord(s.dir))
 }
 
 func (s *server) readyJSON(c *mountable) string {
@@ -169,35 +158,6 @@ func (s *server) readyJSON(c *mountable) string {
 	doc := tensor.Object{{Key: "source", Value: c.source}, {Key: "mountpoint", Value: s.dir}, {Key: "pid", Value: os.Getpid()}}
 	doc = append(append(doc, c.facts...), tensor.KV{Key: "warnings", Value: warnings})
 	return string(tensor.AppendJSON(nil, doc)) + "\n"
-}
-
-// detach leaves the starter's terminal and directory, and tells it what to print. If nobody is there
-// any more, nobody wants the mount.
-func (s *server) detach(line string) error {
-	if err := os.Chdir("/"); err != nil {
-		return err
-	}
-	if err := s.leaveTerminal(); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(s.starter, readyWord+line); err != nil {
-		return fmt.Errorf("nobody waits for the mount: %w", err)
-	}
-	return s.starter.Close()
-}
-
-// leaveTerminal makes the log file standard error, for the runtime's last words.
-func (s *server) leaveTerminal() error {
-	to := s.logFile
-	if to == nil {
-		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		to = null
-	}
-	return os.NewSyscallError("dup3", unix.Dup3(int(to.Fd()), 2, 0))
 }
 
 // mostWarnings is how many of a checkpoint's warnings are printed: a set of a thousand files may
@@ -223,75 +183,20 @@ func (m *mounting) warn(text string) {
 	}
 }
 
-// until serves until the mount is gone. The first SIGINT of a terminal spares those who still use it.
-func (s *server) until(mount *fs.Server) error {
-	spared := false
+// untilGone serves until the mount is gone. What signals ask for the keeper does, and without it
+// nobody could end the mount.
+func (s *server) untilGone(mount *fs.Server) error {
 	for {
 		select {
 		case <-mount.Done():
-			s.log.Info("unmounted", "dir", s.dir)
-			s.notify(daemon.SdNotifyStopping)
 			return nil
 		case sig := <-s.signals:
-			if sig != unix.SIGINT || !s.foreground || spared {
-				s.log.Info("ending", "signal", sig.String())
-				return s.stop(mount)
-			}
-			if err := mount.Unmount(); err != nil {
-				spared = true
-				users, _ := fs.Busy(s.dir)
-				s.log.Error("not unmounted, interrupt again to detach it", "err", err, "users", usersText(users))
-			}
+			s.keeper.tell(note{Signal: sig.(unix.Signal)})
+		case <-s.keeper.lost():
+			s.log.Error("the keeper of the mount is gone", "dir", s.dir)
+			return reported{exitTrouble}
 		}
 	}
-}
-
-// stop ends the mount within --grace; a second signal ends it at once.
-func (s *server) stop(mount *fs.Server) error {
-	s.notify(daemon.SdNotifyStopping)
-	stopped := make(chan error, 1)
-	go func() { stopped <- mount.Stop(s.grace) }()
-	var err error
-	select {
-	case err = <-stopped:
-	case <-s.signals:
-		err = mount.Stop(0)
-	}
-	if err == nil {
-		return nil
-	}
-	s.log.Warn("ending the mount", "err", err)
-	if there, ok, ferr := fs.Find(s.dir); ferr == nil && ok && there.Ours() && errors.Is(err, fs.ErrBusy) {
-		users, _ := fs.Busy(s.dir)
-		return busy(s.dir, users)
-	}
-	return nil // what still reads is cut off when this process ends
-}
-
-// busy is the failure of a mount that is in use.
-func busy(dir string, users []fs.User) error {
-	return failf(exitBusy, "%s: %w by %s (weightfs umount --lazy detaches it)", dir, fs.ErrBusy, usersText(users))
-}
-
-// usersText names the processes that use a mount.
-func usersText(users []fs.User) string {
-	if len(users) == 0 {
-		return "processes that this user cannot see"
-	}
-	const most = 10
-	var list []string
-	for i, u := range users {
-		if i == most {
-			list = append(list, fmt.Sprintf("%d more", len(users)-i))
-			break
-		}
-		how := u.How
-		if u.Path != "" {
-			how += " " + u.Path
-		}
-		list = append(list, fmt.Sprintf("%d %s (%s)", u.PID, u.Command, how))
-	}
-	return strings.Join(list, ", ")
 }
 
 // shellWord quotes a path for a command to copy.

@@ -59,6 +59,16 @@ func (c *Control) Unmount() error {
 // Detach takes the mount out of the tree at once; who has files open there can go on reading them.
 func (c *Control) Detach() error { return c.detach() }
 
+// Clear takes the mount away if its server is gone. The kernel may have given the number of a mount that
+// is gone to the next one, even at the same place: what is alive is not ours.
+func (c *Control) Clear() error {
+	m, ok, err := c.mount()
+	if err != nil || !ok || !m.dead() {
+		return err
+	}
+	return m.detach()
+}
+
 // settle is how long the kernel may take to tell of an end that has come.
 const settle = time.Second
 

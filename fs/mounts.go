@@ -129,16 +129,20 @@ func bounded[T any](probe func() (T, error)) (T, error) {
 	}
 }
 
-// Stale tells that at mp lies a mount of ours, made by this user, whose server is gone. statfs(2) is
-// the question, because the kernel answers stat(2) of the root from what it remembers. A server that
+// Stale tells that at mp lies a mount of ours, made by this user, whose server is gone. A server that
 // does not answer is not gone.
 func Stale(mp string) (bool, error) {
 	m, ok, err := Find(mp)
 	if err != nil || !ok || !m.Ours() || m.UID != os.Geteuid() {
 		return false, err
 	}
-	_, err = bounded(func() (st unix.Statfs_t, err error) { return st, unix.Statfs(m.Dir, &st) })
-	return errors.Is(err, unix.ENOTCONN), nil
+	return m.dead(), nil
+}
+
+// dead asks with statfs(2), because the kernel answers stat(2) of the root from what it remembers.
+func (m Mounted) dead() bool {
+	_, err := bounded(func() (st unix.Statfs_t, err error) { return st, unix.Statfs(m.Dir, &st) })
+	return errors.Is(err, unix.ENOTCONN)
 }
 
 // Clear takes away a mount at mp whose server is gone, and no other.

@@ -17,11 +17,8 @@ import (
 // ErrUnsupported: the kernel has no Landlock, or it is turned off.
 var ErrUnsupported = errors.New("this kernel has no Landlock")
 
-// Supported tells whether a process can be confined here.
-func Supported() bool { return version() > 0 }
-
-// version is the kernel's version of Landlock's interface, 0 for none.
-func version() int {
+// Version is the kernel's version of Landlock's interface, 0 where a process cannot be confined.
+func Version() int {
 	v, err := ll.LandlockGetABIVersion()
 	if err != nil {
 		return 0
@@ -53,7 +50,7 @@ type Box struct {
 // New opens the paths of a policy. Kernels that can restrict less than others are asked for what they
 // can: the network, signals and sockets came later than files.
 func New(p Policy) (*Box, error) {
-	if !Supported() {
+	if Version() == 0 {
 		return nil, ErrUnsupported
 	}
 	rules := p.rules()
@@ -87,7 +84,7 @@ func (p Policy) rules() []landlock.Rule {
 		rules = append(rules, landlock.PathAccess(access, path).IgnoreIfMissing())
 	}
 	for _, dir := range p.Write {
-		rules = append(rules, landlock.PathAccess(readFile|readDir|change, dir))
+		rules = append(rules, landlock.PathAccess(readFile|readDir|change, dir).IgnoreIfMissing())
 	}
 	for _, path := range p.Connect {
 		rules = append(rules, landlock.PathAccess(ll.AccessFSResolveUnix, path).IgnoreIfMissing())

@@ -137,7 +137,7 @@ func confined(dir string) error {
 	var group sync.WaitGroup
 	errs := make([]error, 16)
 	list := deeds(dir)
-	if version() >= 4 {
+	if Version() >= 4 {
 		list = append(list, network()...)
 	}
 	for i := range errs {
@@ -188,7 +188,7 @@ func threads() []string {
 }
 
 func TestConfined(t *testing.T) {
-	if !Supported() {
+	if Version() == 0 {
 		t.Skip(ErrUnsupported)
 	}
 	dir := t.TempDir()
