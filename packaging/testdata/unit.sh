@@ -34,7 +34,9 @@ eventually() {
 up() { systemctl --user is-system-running >/dev/null 2>&1; }
 alive() { cmp -s "$mountpoint/raw/a.raw" "$WORK/want"; }
 dead() { ! grep -q " $mountpoint " /proc/mounts; }
-pid() { systemctl --user show -p MainPID --value "$unit"; }
+crash() { systemctl --user kill --signal=KILL "$unit"; } # all its processes
+restarts() { systemctl --user show -p NRestarts --value "$unit"; }
+restarted() { [ "$(restarts)" -gt "$before" ]; }
 
 for _ in $(seq 100); do
 	if up; then break; fi
@@ -57,9 +59,9 @@ case $1 in
 esac
 
 # A crash: the next server clears away what is left.
-first=$(pid)
-kill -KILL "$first"
-eventually test "$(pid)" != "$first"
+before=$(restarts)
+crash
+eventually restarted
 eventually alive
 systemctl --user stop "$unit"
 dead
@@ -70,7 +72,7 @@ printf '[Service]\nRestart=no\n' >"$units/weightfs@.service.d/once.conf"
 systemctl --user daemon-reload
 systemctl --user start "$unit"
 alive
-kill -KILL "$(pid)"
+crash
 eventually dead
 systemctl --user reset-failed "$unit"
 
@@ -79,5 +81,5 @@ printf '[Service]\nRestart=on-failure\n' >"$units/weightfs@.service.d/once.conf"
 systemctl --user daemon-reload
 echo nothing >"$source/model.safetensors"
 if systemctl --user start "$unit" 2>/dev/null; then exit 1; fi
-test "$(systemctl --user show -p NRestarts --value "$unit")" = 0
+test "$(restarts)" = 0
 test "$(systemctl --user show -p ExecMainStatus --value "$unit")" = 12
