@@ -13,11 +13,14 @@ cd "$(dirname "$0")/.."
 unpacked=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test/prometheus
 PATH=$PATH:$unpacked/usr/bin
 
+# download fetches the package; without lists of packages, which only root can get, there is none.
+# APT's own user need not be let into this directory.
+download() { apt-get -o APT::Sandbox::User=root -qq download prometheus; }
+
 install() {
 	command -v prometheus promtool >/dev/null && return
 	mkdir -p "$unpacked"
-	# apt-get gives the right to write to another user, which this directory need not let in.
-	(cd "$unpacked" && apt-get -o APT::Sandbox::User=root -qq download prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb)
+	(cd "$unpacked" && { download 2>/dev/null || { apt-get -qq update && download; }; } && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb)
 }
 
 case ${1-} in
