@@ -20,6 +20,9 @@ func (s *server) confine(c *mountable) (enter func()) {
 	if !all {
 		s.log.Warn("not all links in the source were found, and some may lead to what cannot be read (--no-sandbox)", "source", c.source)
 	}
+	if s.metricsAddr != "" {
+		read = append(read, "/proc/stat") // when this process was started
+	}
 	policy := sandbox.Policy{Read: read, Write: writable(), Connect: []string{"/dev/log"}}
 	box, err := sandbox.New(policy)
 	if err != nil {

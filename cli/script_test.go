@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weightfs/fs"
+	"weightfs/sandbox"
 )
 
 // The scripts run the program as a command. What they find in $WORK is made by fixture_test.go;
@@ -61,7 +62,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition: [fuse] mounts work here; [root]; [private] a mount namespace of our own can be had.
+// condition: [fuse] mounts work here; [root]; [private] a mount namespace of our own can be had;
+// [landlock] a server can be confined.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "fuse":
@@ -70,6 +72,8 @@ func condition(cond string) (bool, error) {
 		return err == nil, nil
 	case "root":
 		return os.Geteuid() == 0, nil
+	case "landlock":
+		return sandbox.Version() > 0, nil
 	case "private":
 		return exec.Command("unshare", "-m", "true").Run() == nil, nil
 	}

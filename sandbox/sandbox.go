@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -44,7 +46,6 @@ const (
 type Box struct {
 	ruleset int
 	flags   uint32
-	proc    int
 }
 
 // New opens the paths of a policy. Kernels that can restrict less than others are asked for what they
@@ -53,21 +54,22 @@ func New(p Policy) (*Box, error) {
 	if Version() == 0 {
 		return nil, ErrUnsupported
 	}
-	rules := p.rules()
-	b := new(Box)
-	// A process can always look at itself; its metrics do. The directory is kept open, since a rule
-	// is tied to its inode, which procfs would forget.
-	self := fmt.Sprintf("/proc/%d", os.Getpid())
-	var err error
-	if b.proc, err = unix.Open(self, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-		rules = append(rules, landlock.PathAccess(readFile|readDir, self))
-	}
-	b.ruleset, b.flags, err = landlock.V11.BestEffort().NewRulesetFD(rules...)
+	p.Read = append(slices.Clip(p.Read), fmt.Sprintf("/proc/%d", os.Getpid())) // with its metrics, and the threads that psx looks for
+	pin(p.Read)
+	fd, flags, err := landlock.V11.BestEffort().NewRulesetFD(p.rules()...)
 	if err != nil {
-		unix.Close(b.proc)
 		return nil, err
 	}
-	return b, nil
+	return &Box{fd, flags}, nil
+}
+
+// pin keeps open what is of procfs: a rule is tied to an inode, which procfs forgets and makes anew.
+func pin(paths []string) {
+	for _, path := range paths {
+		if strings.HasPrefix(path, "/proc/") {
+			unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		}
+	}
 }
 
 func (p Policy) rules() []landlock.Rule {
