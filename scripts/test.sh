@@ -36,6 +36,16 @@ finish() {
 }
 trap finish EXIT
 
+# failures shows what the log has of the tests that failed, or its end.
+failures() {
+	awk 'NR == FNR { if ($1 == "---" && $2 == "FAIL:") bad[$3]; next }
+		/^=== / { now = $3; next }
+		/^(ok|FAIL|---|#|\?)/ { now = "" }
+		now in bad || /^( *--- FAIL|FAIL|panic|fatal error|WARNING: DATA RACE)/' "$work/log" "$work/log" >"$work/failures"
+	[ -s "$work/failures" ] || cp "$work/log" "$work/failures"
+	tail -n 300 "$work/failures"
+}
+
 # step NAME COMMAND...: runs it with its output in a log that is shown when it fails.
 step() {
 	current=$1
@@ -47,7 +57,7 @@ step() {
 	set -e
 	if [ $code -ne 0 ]; then
 		echo "failed"
-		grep -avE '^ *(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP))|^PASS$' "$work/log" | tail -n 200
+		failures
 		exit 1
 	fi
 	echo "ok  $((SECONDS - began)) s"
