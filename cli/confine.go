@@ -15,7 +15,7 @@ import (
 // confine prepares the sandbox of a server, and gives what enters it. What is still opened afterwards is
 // files of the checkpoint and the cache; /dev/log is for a syslog that was started anew.
 func (s *server) confine(c *mountable) (enter func()) {
-	time.Now().Zone() // is read from a file at its first use
+	_ = time.Now().Format("MST") // the zone is read from a file at its first use
 	read, all := c.reach()
 	if !all {
 		s.log.Warn("not all links in the source were found, and some may lead to what cannot be read (--no-sandbox)", "source", c.source)
