@@ -16,7 +16,7 @@ chmod 755 "$work" # what is measured as an ordinary user lies below it
 
 finish() {
 	local m
-	for m in $(awk -v at="$work/" 'index($2, at) == 1 { print $2 }' /proc/mounts); do
+	awk -v at="$work/" 'index($2, at) == 1 { print $2 }' /proc/mounts | while read -r m; do
 		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || true
 	done
 	rm -rf --one-file-system "$work"
@@ -54,5 +54,9 @@ python=${WEIGHTFS_BENCH_PYTHON:-$cache/bench/bin/python}
 
 go build -o "$work/weightfs" .
 cc -O3 -Wall -o "$work/reader" scripts/bench/reader.c
-# The child gets the signals of the terminal too, and unmounts by itself.
-"$python" scripts/bench --weightfs "$work/weightfs" --reader "$work/reader" --work "$work" --gemma "$(gemma "$@")" "$@"
+gguf=$(gemma "$@")
+"$python" scripts/bench --weightfs "$work/weightfs" --reader "$work/reader" --work "$work" --gemma "$gguf" "$@" &
+child=$!
+trap 'kill "$child" 2>/dev/null || true' INT TERM HUP # it unmounts what it has mounted; wait for that
+while kill -0 "$child" 2>/dev/null; do wait "$child" && code=0 || code=$?; done
+exit "$code"

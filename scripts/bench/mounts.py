@@ -102,7 +102,8 @@ def end(process, dir):
         process.kill()
         process.wait()
         unmount(dir)
-    dir.rmdir()
+    with contextlib.suppress(OSError):  # or it would hide why we are here
+        dir.rmdir()
 
 
 def unmount(dir):
