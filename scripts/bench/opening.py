@@ -1,6 +1,5 @@
 """How long a checkpoint takes to open: against the libraries, lazily, with an index kept, and as it grows."""
 import re
-import tempfile
 import time
 
 import growing
