@@ -1,7 +1,7 @@
 """Load a mounted checkpoint in JAX: python jax_load.py MOUNT
 
 device_put takes mapped memory as it is on a CPU, if it begins at a multiple of 64 bytes, as a file in
-raw/ does (jax.numpy.asarray copies); to an accelerator each tensor goes straight from the page cache.
+raw/ does; jax.numpy.asarray copies. To an accelerator it copies from the mapped memory.
 """
 import json
 import pathlib
