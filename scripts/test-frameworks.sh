@@ -12,23 +12,11 @@ cd "$(dirname "$0")/.."
 
 venvs=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test/frameworks
 
-# environment NAME REQUIREMENTS...: a Python environment with these libraries, made once.
-environment() {
-	local made_of=$venvs/$1/made-of stamp
-	stamp=$(cat "${@:2}" <(python3 --version))
-	[ "$(cat "$made_of" 2>/dev/null)" != "$stamp" ] || return 0
-	rm -rf "${venvs:?}/$1"
-	python3 -m venv "$venvs/$1"
-	# shellcheck disable=SC2046
-	"$venvs/$1/bin/python" -m pip install -q --disable-pip-version-check $(printf -- '-r %s ' "${@:2}")
-	echo "$stamp" >"$made_of"
-}
-
 install() {
 	mkdir -p "$venvs"
-	environment torch scripts/requirements-torch.txt scripts/frameworks/requirements-transformers.txt
-	environment tensorflow scripts/frameworks/requirements-tensorflow.txt
-	environment jax scripts/frameworks/requirements-jax.txt
+	environment "$venvs/torch" scripts/requirements-torch.txt scripts/frameworks/requirements-transformers.txt
+	environment "$venvs/tensorflow" scripts/frameworks/requirements-tensorflow.txt
+	environment "$venvs/jax" scripts/frameworks/requirements-jax.txt
 }
 
 case ${1-} in

