@@ -1,0 +1,78 @@
+//go:build linux
+
+package fs
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Control of a mount that another process serves does what the server's own does.
+func TestControl(t *testing.T) {
+	cmd, mnt := otherServer(t)
+	m, ok, err := Find(mnt)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	c := NewControl(ID{m.Dir, uint32(m.Minor)}, ended, slog.New(slog.DiscardHandler))
+	if err := c.Clear(); err != nil {
+		t.Error(err)
+	}
+	user := newClient(t)
+	fd := user.open(mnt + "/README.txt")
+	if err := c.Unmount(); !errors.Is(err, ErrBusy) {
+		t.Errorf("in use: %v", err)
+	}
+	user.must("close", fd)
+	if err := c.Unmount(); err != nil {
+		t.Error(err)
+	}
+	cmd.Process.Signal(unix.SIGTERM)
+	c.Wait()
+	if _, ok, _ := Find(mnt); ok {
+		t.Error("still mounted")
+	}
+	if err := c.Clear(); err != nil {
+		t.Errorf("no mount: %v", err)
+	}
+}
+
+func TestControlClears(t *testing.T) {
+	cmd, mnt := otherServer(t)
+	m, _, err := Find(mnt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewControl(ID{m.Dir, uint32(m.Minor)}, nil, slog.New(slog.DiscardHandler))
+	wrong := NewControl(ID{m.Dir, uint32(m.Minor) + 1}, nil, slog.New(slog.DiscardHandler))
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err := wrong.Clear(); err != nil {
+		t.Error(err)
+	}
+	if stale, err := Stale(mnt); !stale || err != nil {
+		t.Errorf("another mount was cleared: %v", err)
+	}
+	if err := c.Clear(); err != nil {
+		t.Error(err)
+	}
+	if _, ok, _ := Find(mnt); ok {
+		t.Error("still mounted")
+	}
+}
+
+// What must be done before the first answer is done when nobody has got one.
+func TestConfine(t *testing.T) {
+	seen := &counter{}
+	confined := false
+	_, mnt := mount(t, dir("f", text("x")), Options{Observer: seen, Confine: func() { confined = true }})
+	if !confined || seen.opened.Load() != 0 {
+		t.Errorf("confined %t after %d files were opened", confined, seen.opened.Load())
+	}
+	newClient(t).must("stat", mnt+"/f")
+}
