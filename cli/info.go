@@ -21,12 +21,15 @@ func (a *app) info() *cobra.Command {
 		Use:   "info SOURCE",
 		Short: "Sum up a checkpoint: files, types, metadata, warnings",
 		Args:  exactly(1, "SOURCE"),
-		RunE: f.withCheckpoint(func(c *format.Checkpoint, _ []string) error {
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.withCheckpoint(func(c *format.Checkpoint, _ []string) error {
+			a.warnNotShown(args[0], "weightfs ls --many")
 			if duplicates {
 				return a.runDuplicates(c)
 			}
 			return a.runInfo(c)
-		}),
+		})(cmd, args)
 	}
 	f.add(c)
 	c.Flags().BoolVar(&duplicates, "duplicates", false, "name the tensors that have the same bytes instead: tied, or stored more than once")

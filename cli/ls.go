@@ -36,6 +36,7 @@ Of a directory that holds many checkpoints their names are listed, and none is o
 			}
 			defer c.Close()
 			defer c.Keep()
+			a.warnNotShown(args[0], "--many")
 			return a.runLs(c, args[1:], long)
 		},
 		ValidArgsFunction: f.completeTensors(1),

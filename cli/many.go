@@ -48,6 +48,33 @@ func (f *manyFlags) openAny(source string) (*format.Checkpoint, *store.Library, 
 	return nil, l, lerr
 }
 
+// notShown tells, by names alone, of checkpoints below a directory that is taken for one.
+func notShown(source, flag string) []string {
+	place, err := store.Resolve(source, store.System())
+	if err != nil {
+		return nil
+	}
+	n, all := store.CountBelow(place)
+	switch {
+	case n == 0:
+		return nil
+	case !all:
+		return []string{fmt.Sprintf("at least %s in directories below are not shown (%s shows all)", plural(n, "checkpoint"), flag)}
+	case n == 1:
+		return []string{fmt.Sprintf("1 checkpoint in a directory below is not shown (%s shows all)", flag)}
+	}
+	return []string{fmt.Sprintf("%d checkpoints in directories below are not shown (%s shows all)", n, flag)}
+}
+
+// warnNotShown warns of them for a verb that only reads.
+func (a *app) warnNotShown(source, flag string) {
+	for _, w := range notShown(source, flag) {
+		if !a.quiet {
+			fmt.Fprintf(a.err, "warning: %s: %s\n", printable(source), w)
+		}
+	}
+}
+
 func isMany(err error) bool {
 	if _, several := errors.AsType[*set.SeveralError](err); several {
 		return true

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"slices"
+
 	"weightfs/format"
 	"weightfs/format/tensor"
 	"weightfs/store"
@@ -32,7 +34,9 @@ func (m *mounting) openMountable(source string) (*mountable, error) {
 	case library != nil:
 		return m.manyMountable(library)
 	}
-	return oneMountable(c), m.checkShards(c)
+	one := oneMountable(c)
+	one.warnings = slices.Concat(c.Warnings, notShown(source, "--many"))
+	return one, m.checkShards(c)
 }
 
 func oneMountable(c *format.Checkpoint) *mountable {
@@ -45,17 +49,21 @@ func oneMountable(c *format.Checkpoint) *mountable {
 	}
 }
 
-// manyMountable does not count the checkpoints: there may be ten thousand, and they come and go.
+// manyMountable counts the checkpoints for its message only: they come and go.
 func (m *mounting) manyMountable(l *store.Library) (*mountable, error) {
 	if !m.passedDevice() {
 		if err := m.checkSource(l.Dir()); err != nil {
 			return nil, err
 		}
 	}
+	sum := "many checkpoints"
+	if n, all := l.Count(); all {
+		sum = plural(n, "checkpoint")
+	}
 	return &mountable{
 		source: l.Dir(), root: l.Root(), many: true, warnings: l.Warnings(), keep: func() {},
 		health: func() error { return nil }, // each checkpoint has its own, and its ERROR.txt
-		sum:    "many checkpoints",
+		sum:    sum,
 		facts:  tensor.Object{{Key: "many", Value: true}, {Key: "tensors", Value: nil}, {Key: "total_bytes", Value: nil}},
 		log:    []any{"many", true},
 		reach:  l.Reach,

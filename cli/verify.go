@@ -21,7 +21,7 @@ func (a *app) verify() *cobra.Command {
 		Use:   "verify SOURCE...",
 		Short: "Check checkpoints: structure, hashes, NaN",
 		Long: `Check checkpoints: the structure of every file, those faults too that --lenient would accept, and
-that every byte range can be read. A SOURCE that holds many checkpoints is searched for all of them.
+that every byte range can be read. Of a directory all checkpoints in it and below it are checked.
 
   --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
                hub and of Ollama) with their names, and all with what an earlier --hash read
@@ -100,7 +100,9 @@ func findAll(source string) []target {
 	_, err = place.Find(set.Options{Partial: true})
 	_, several := errors.AsType[*set.SeveralError](err)
 	if _, none := errors.AsType[*set.NoneError](err); !several && !none {
-		return []target{{name: source, place: place}} // another fault is found again
+		list := []target{{name: source, place: place}} // another fault is found again
+		store.WalkBelow(place, func(f store.Found) { list = append(list, targetOf(source, f)) })
+		return list
 	}
 	library, lerr := store.NewLibrary(place.Path, set.Options{}, nil)
 	if lerr != nil {
@@ -108,9 +110,17 @@ func findAll(source string) []target {
 	}
 	var list []target
 	library.Walk(func(f store.Found) {
-		list = append(list, target{strings.TrimSuffix(source, "/") + "/" + f.Name, f.Place, f.Err})
+		t := targetOf(source, f)
+		list = append(list, t)
+		if f.Err == nil {
+			store.WalkBelow(f.Place, func(f store.Found) { list = append(list, targetOf(t.name, f)) })
+		}
 	})
 	return list
+}
+
+func targetOf(source string, f store.Found) target {
+	return target{strings.TrimSuffix(source, "/") + "/" + f.Name, f.Place, f.Err}
 }
 
 // check looks at one checkpoint. Faults go into the report; the error is why it cannot be looked at.

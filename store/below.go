@@ -1,0 +1,105 @@
+package store
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"weightfs/format/set"
+)
+
+// WalkBelow finds the checkpoints in the directories below the one checkpoint that a directory is,
+// which a mount of that one does not show. Their names are relative to the directory. Its own files in
+// directories, as an index names them, are none of them.
+func WalkBelow(p Place, visit func(Found)) { walkBelow(p.Path, "", nil, visit) }
+
+func walkBelow(dir, prefix string, chain []string, visit func(Found)) {
+	if !isDir(dir) {
+		return
+	}
+	real := realPath(dir)
+	if slices.Contains(chain, real) || len(chain) == maxDepth {
+		return
+	}
+	chain = append(slices.Clip(chain), real)
+	l := &Library{}
+	var walk func(prefix string, entries []entry)
+	walk = func(prefix string, entries []entry) {
+		slices.SortFunc(entries, func(a, b entry) int { return naturally(a.name, b.name) })
+		for _, e := range entries {
+			name := prefix + e.name
+			if e.scan != nil {
+				entries, _ := e.scan()
+				walk(name+"/", entries)
+				continue
+			}
+			place, err := e.resolve()
+			visit(Found{Name: name, Place: place, Err: err})
+			if err == nil && place.Blobs == nil && isDir(place.Path) {
+				walkBelow(place.Path, name+"/", chain, visit)
+			}
+		}
+	}
+	walk(prefix, l.hidden(dir, chain))
+}
+
+// hidden are the entries of a lone checkpoint's directories.
+func (l *Library) hidden(dir string, chain []string) []entry {
+	look, err := set.Look(dir)
+	if err != nil || kindOf(look) != lone {
+		return nil
+	}
+	own := map[string]bool{}
+	if s, err := set.Find(dir, set.Options{Partial: true}); err == nil {
+		for _, file := range slices.Concat(s.Files, s.Missing) {
+			if top, _, below := strings.Cut(file, "/"); below {
+				own[top] = true
+			}
+		}
+	}
+	dirs := slices.DeleteFunc(look.Dirs, func(name string) bool { return own[name] })
+	return entriesOf(dirs, func(name string) []entry { return l.below(name, filepath.Join(dir, name), chain) })
+}
+
+// mostCounted bounds how many directories are read to count checkpoints: what is larger is not counted.
+const mostCounted = 200
+
+// CountBelow counts by their names the checkpoints that WalkBelow would find first: those of the
+// directories below and, where these are directories of checkpoints, of the ones in them. A snapshot of
+// the hub's cache is one checkpoint whatever is below it. all is false when there may be more.
+func CountBelow(p Place) (n int, all bool) {
+	if p.Blobs != nil || !isDir(p.Path) || hubFolder(realPath(p.Path)) != "" {
+		return 0, true
+	}
+	l := &Library{}
+	c := counter{left: mostCounted}
+	c.add(l.hidden(p.Path, []string{realPath(p.Path)}))
+	return c.n, c.left >= 0
+}
+
+// Count is the number of the library's checkpoints by their names. all is false when there may be more.
+func (l *Library) Count() (n int, all bool) {
+	l.root.mu.Lock()
+	l.root.refresh()
+	entries := l.root.entries
+	l.root.mu.Unlock()
+	c := counter{left: mostCounted}
+	c.add(entries)
+	return c.n, c.left >= 0
+}
+
+type counter struct{ n, left int }
+
+func (c *counter) add(entries []entry) {
+	for _, e := range entries {
+		if e.scan == nil {
+			c.n++
+			continue
+		}
+		if c.left--; c.left < 0 {
+			return
+		}
+		below, _ := e.scan()
+		c.add(below)
+	}
+}
