@@ -71,8 +71,8 @@ need update-ca-certificates:ca-certificates fusermount3:fuse3 || true
 build
 mount_it || {
 	code=$?
-	if [ ! -e /dev/fuse ]; then
-		echo "There is no FUSE here. The same without a mount:"
+	if [ "$code" -eq 17 ]; then
+		printf '\nThere is no FUSE here. This is what can be seen without a mount:\n'
 		shown "$program" info "$checkpoint"
 	fi
 	exit "$code"
