@@ -47,6 +47,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl.Var(number{&f.fs.GID, 10}, "gid", "group of everything, instead of the checkpoint's")
 	fl.Var(number{&f.fs.Umask, 8}, "umask", "permissions to take away from r--r--r-- and r-xr-xr-x, octal, instead of the checkpoint's")
 	fl.Var((*byteSize)(&f.fs.ReadAhead), "readahead", "bytes that the kernel reads ahead, such as 512K or 8M (root only; default 2M)")
+	fl.BoolVar(&f.fs.DropBehind, "drop-behind", false, "let the kernel forget the checkpoint's own pages once it has those of the mount: for a model larger than half the memory")
 	fl.BoolVar(&f.fs.XAttr, "xattr", false, "show extended attributes: user.tensor.name, dtype, shape, file, offset")
 	fl.StringVar(&f.fs.FsName, "fsname", "", "what df and findmnt show as the source")
 	fl.DurationVar(&f.wait, "wait", 20*time.Second, "how long to wait until the tree can be read; 0 waits for ever")

@@ -28,6 +28,7 @@ type Options struct {
 	Umask      *uint32 // permissions missing from everything, instead of the nodes' own
 	ReadAhead  int     // bytes that the kernel reads ahead where we may say so; 0 is 2 MiB
 	XAttr      bool    // show extended attributes
+	DropBehind bool    // let go of a shard's cached pages when the kernel has its own of the mount
 	Outsiders  bool    // answer this process with EDEADLK
 	Debug      bool    // log every request
 	Logger     *slog.Logger

@@ -21,6 +21,7 @@ type tree struct {
 	Options
 	reported sync.Map // of fault
 	uncopied uncopied
+	dropper  dropper
 }
 
 func newTree(opt Options) *tree {

@@ -132,6 +132,9 @@ func (r *reply) Bytes([]byte) ([]byte, fuse.Status) { return nil, fuse.EIO }
 
 // Done implements fuse.ReadResult: the kernel has its copy, or could not make it.
 func (r *reply) Done() {
+	if r.mapped && r.handle.tree.DropBehind {
+		r.handle.tree.dropper.sent(r)
+	}
 	if r.mapped {
 		r.handle.tree.uncopied.remember(r)
 	}
