@@ -75,7 +75,7 @@ func (a *app) runInfo(c *format.Checkpoint) error {
 	w.Flush()
 	fmt.Fprintln(b, "\ntypes")
 	for _, u := range usages(c) {
-		fmt.Fprintf(w, "  %s\t%d tensors\t%s elements\t%s\n", u.dtype, u.tensors, humanize.Comma(int64(u.elements)), humanize.IBytes(u.bytes))
+		fmt.Fprintf(w, "  %s\t%s\t%s elements\t%s\n", u.dtype, plural(u.tensors, "tensor"), humanize.Comma(int64(u.elements)), humanize.IBytes(u.bytes))
 	}
 	w.Flush()
 	if len(c.Meta()) > 0 {

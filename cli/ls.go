@@ -131,7 +131,7 @@ func printTensors(out io.Writer, c *format.Checkpoint, list []int, long bool) er
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	fmt.Fprintf(buffered, "%d tensors, %s\n", len(list), humanize.IBytes(total))
+	fmt.Fprintf(buffered, "%s, %s\n", plural(len(list), "tensor"), humanize.IBytes(total))
 	return buffered.Flush()
 }
 

@@ -14,16 +14,19 @@ func (o *Options) chooses() bool {
 	return len(o.Include) > 0 || len(o.Exclude) > 0 || o.Map != nil
 }
 
-// choose leaves out of a header what is not wanted, and gives the rest their other names.
-func (o *Options) choose(h *tensor.Header) {
+// choose leaves out of a header what is not wanted, and gives the rest their other names,
+// which may depend on the checkpoint's metadata.
+func (o *Options) choose(h *tensor.Header, meta tensor.Object) {
 	if !o.chooses() {
 		return
 	}
 	h.Tensors = slices.DeleteFunc(h.Tensors, func(t tensor.Info) bool {
 		return len(o.Include) > 0 && !matchesAny(o.Include, t.Name) || matchesAny(o.Exclude, t.Name)
 	})
+	architecture, _ := meta.Get("general.architecture").(string)
+	rules := o.Map.For(architecture)
 	for i := range h.Tensors {
-		h.Tensors[i].Name = o.Map.Apply(h.Tensors[i].Name)
+		h.Tensors[i].Name = rules.Apply(h.Tensors[i].Name)
 	}
 }
 

@@ -207,7 +207,7 @@ func (o *opening) take(i int, h *tensor.Header) error {
 			h.Tensors[i].Name = o.set.Rename(s.Name, h.Tensors[i].Name)
 		}
 	}
-	c.opt.choose(h)
+	c.opt.choose(h, o.meta)
 	o.sources = append(o.sources, index.Source{Header: h, Shard: uint32(i), Files: files})
 	c.dataStart[i] = h.DataStart
 	return nil

@@ -72,3 +72,22 @@ func TestBuiltinRulesFitLlama(t *testing.T) {
 		}
 	}
 }
+
+func TestGemmaHasNormsOfItsOwn(t *testing.T) {
+	r, err := LoadRules("llama.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ParseRules(strings.NewReader(`s/^model\./m./`), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for architecture, want := range map[string]string{
+		"llama": "m.layers.0.post_attention_layernorm.weight", "gemma": "m.layers.0.post_attention_layernorm.weight",
+		"gemma2": "m.layers.0.pre_feedforward_layernorm.weight", "gemma3": "m.layers.0.pre_feedforward_layernorm.weight",
+	} {
+		if got := r.Then(own).For(architecture).Apply("blk.0.ffn_norm.weight"); got != want {
+			t.Errorf("%s: %s, want %s", architecture, got, want)
+		}
+	}
+}

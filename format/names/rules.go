@@ -27,6 +27,7 @@ type rule struct {
 	match   *regexp.Regexp
 	replace string // in the manner of regexp.Expand
 	all     bool
+	from    string // the built-in rules that it is one of; empty for the user's own
 }
 
 //go:embed builtin/*.map
@@ -58,7 +59,11 @@ func LoadRules(arg string) (*Rules, error) {
 	}
 	if f, err := builtin.Open("builtin/" + arg + builtinExt); err == nil {
 		defer f.Close()
-		return ParseRules(f, arg)
+		rules, err := ParseRules(f, arg)
+		for i := range rules.rules {
+			rules.rules[i].from = arg
+		}
+		return rules, err
 	}
 	f, err := os.Open(arg)
 	if err != nil {
@@ -106,7 +111,7 @@ func parseRule(line string) (rule, error) {
 	if err != nil {
 		return rule{}, err
 	}
-	return rule{match, template(parts[1]), parts[2] == "g"}, nil
+	return rule{match: match, replace: template(parts[1]), all: parts[2] == "g"}, nil
 }
 
 // splitRule cuts at a separator that no backslash stands before.
@@ -175,6 +180,30 @@ func (r rule) apply(name string) string {
 	}
 	b := r.match.ExpandString([]byte(name[:at[0]]), r.replace, name, at)
 	return string(append(b, name[at[1]:]...))
+}
+
+// For gives the rules for a model of an architecture, as general.architecture of GGUF names it. Gemma 2
+// and later have a norm before and one behind the feed-forward part, so that llama.cpp's ffn_norm is
+// another one there than in Llama and the first Gemma: for `llama.cpp` stands `llama.cpp-gemma`.
+func (r *Rules) For(architecture string) *Rules {
+	const plain, gemma = "llama.cpp", "llama.cpp-gemma"
+	if r == nil || architecture == "gemma" || !strings.HasPrefix(architecture, "gemma") {
+		return r
+	}
+	instead, err := LoadRules(gemma)
+	if err != nil {
+		return r
+	}
+	chosen := &Rules{text: r.text}
+	for i, one := range r.rules {
+		switch {
+		case one.from != plain:
+			chosen.rules = append(chosen.rules, one)
+		case i == 0 || r.rules[i-1].from != plain:
+			chosen.rules = append(chosen.rules, instead.rules...)
+		}
+	}
+	return chosen
 }
 
 // Then gives the rules with others behind them.
