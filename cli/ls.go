@@ -82,32 +82,6 @@ func selectTensors(c *format.Checkpoint, args []string) ([]int, error) {
 	return list, nil
 }
 
-// noTensor says that there is no such tensor, and which one was perhaps meant.
-func noTensor(c *format.Checkpoint, name string) error {
-	hint := "weightfs ls lists them"
-	if near, ok := nearest(c, name); ok {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return failf(exitNoTensor, "%s: no tensor %q (%s)", c.Source, name, hint)
-}
-
-// nearest is a tensor whose name holds the wanted one, or ends with its last part.
-func nearest(c *format.Checkpoint, name string) (string, bool) {
-	word := strings.Trim(name, "*?")
-	tail := word[strings.LastIndexAny(word, "./")+1:]
-	best := ""
-	for i := range c.Len() {
-		have := c.Tensor(i).Name
-		switch {
-		case word != "" && strings.Contains(have, word):
-			return have, true
-		case best == "" && tail != "" && strings.HasSuffix(have, tail):
-			best = have
-		}
-	}
-	return best, best != ""
-}
-
 func printTensors(out io.Writer, c *format.Checkpoint, list []int, long bool) error {
 	buffered := bufio.NewWriter(out)
 	w := tabwriter.NewWriter(buffered, 0, 4, 2, ' ', 0)

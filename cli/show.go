@@ -22,6 +22,7 @@ func (a *app) show() *cobra.Command {
 		Use:   "show SOURCE TENSOR",
 		Short: "Show a tensor's shape and a corner of its values as numbers",
 		Long: `Show a tensor's shape and a corner of its values as numbers, decoded where the type is packed.
+TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.npy.
 --slice takes what NumPy takes between brackets: weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8`,
 		Args: exactly(2, "SOURCE and a TENSOR"),
 		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
@@ -35,9 +36,9 @@ func (a *app) show() *cobra.Command {
 }
 
 func (a *app) runShow(c *format.Checkpoint, name, slice string) error {
-	i, ok := c.ByName(name)
-	if !ok {
-		return noTensor(c, name)
+	i, err := findTensor(c, name)
+	if err != nil {
+		return err
 	}
 	t := c.Tensor(i)
 	part, err := parseSlice(slice, t.Shape)
@@ -63,6 +64,23 @@ func (a *app) runShow(c *format.Checkpoint, name, slice string) error {
 		return err
 	}
 	return b.Flush()
+}
+
+// findTensor takes a tensor's name, or the path of a file of the tree that shows it.
+func findTensor(c *format.Checkpoint, arg string) (int, error) {
+	if i, ok := c.ByName(arg); ok {
+		return i, nil
+	}
+	_, n, err := treePath(c, c.Root(), arg)
+	if err != nil {
+		return 0, err
+	}
+	if file, ok := n.(format.TensorFile); ok {
+		if i, ok := c.ByName(file.Tensor().Name); ok {
+			return i, nil
+		}
+	}
+	return 0, usageError("%s shows no single tensor: name one", arg)
 }
 
 // values prints elements of a tensor.

@@ -19,6 +19,9 @@ func treePath(c *format.Checkpoint, tree format.Dir, arg string) (at string, n f
 		at = "."
 	}
 	n, err = format.Lookup(tree, at)
+	if errors.Is(err, iofs.ErrNotExist) && strings.ContainsAny(arg, "*?") {
+		return at, nil, failf(exitNoTensor, "%s: no tensor %q, and no patterns here (weightfs ls SOURCE PATTERN lists tensors, --include with cp -r chooses them)", c.Source, arg)
+	}
 	if errors.Is(err, iofs.ErrNotExist) {
 		return at, nil, noTensor(c, arg)
 	}

@@ -59,6 +59,9 @@ func (c *Checkpoint) Tensor(i int) Tensor {
 	return Tensor{Info: c.index.Info(uint32(i)), Path: c.index.Path(r.Node), Shard: c.Shards[r.File]}
 }
 
+// TensorName is the i-th tensor's name, at less cost than Tensor.
+func (c *Checkpoint) TensorName(i int) string { return c.index.Name(uint32(i)) }
+
 // ByName finds a tensor by its name as stored.
 func (c *Checkpoint) ByName(name string) (int, bool) {
 	i, ok := c.index.Tensor(name)

@@ -23,11 +23,24 @@ func (o *Options) choose(h *tensor.Header, meta tensor.Object) {
 	h.Tensors = slices.DeleteFunc(h.Tensors, func(t tensor.Info) bool {
 		return len(o.Include) > 0 && !matchesAny(o.Include, t.Name) || matchesAny(o.Exclude, t.Name)
 	})
-	architecture, _ := meta.Get("general.architecture").(string)
-	rules := o.Map.For(architecture)
+	rules := o.rules(meta)
 	for i := range h.Tensors {
 		h.Tensors[i].Name = rules.Apply(h.Tensors[i].Name)
 	}
+}
+
+// rules are those of Map for a checkpoint of this metadata.
+func (o *Options) rules(meta tensor.Object) *names.Rules {
+	architecture, _ := meta.Get("general.architecture").(string)
+	return o.Map.For(architecture)
+}
+
+// Renamed is what Map makes of a name in the files.
+func (c *Checkpoint) Renamed(name string) string {
+	if c.opt.Map == nil {
+		return name
+	}
+	return c.opt.rules(c.Meta()).Apply(name)
 }
 
 func matchesAny(patterns []names.Pattern, name string) bool {
