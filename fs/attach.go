@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,10 +84,32 @@ func (o Options) options() []string {
 	return list
 }
 
+const device = "/dev/fuse"
+
+// A deniedError is a device that is there and may not be opened. It is an ErrNoFUSE.
+type deniedError struct{ path string }
+
+func (e *deniedError) Unwrap() error { return ErrNoFUSE }
+
+func (e *deniedError) Error() string {
+	var st unix.Stat_t
+	if err := unix.Stat(e.path, &st); err != nil {
+		return "no permission to open " + e.path
+	}
+	owner := strconv.Itoa(int(st.Uid))
+	if u, err := user.LookupId(owner); err == nil {
+		owner = u.Username
+	}
+	return fmt.Sprintf("no permission to open %s (mode %04o, owner %s)", e.path, st.Mode&0o7777, owner)
+}
+
 func attachDirect(dir string, opt Options) (int, error) {
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("%w: /dev/fuse: %w", ErrNoFUSE, err)
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return -1, &deniedError{device}
+	case err != nil:
+		return -1, fmt.Errorf("%w: %s: %w", ErrNoFUSE, device, err)
 	}
 	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME
 	data := append(opt.options(), fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d",
@@ -139,6 +162,9 @@ func attachHelper(helper, dir string, opt Options) (int, error) {
 	cmd.Stderr = &stderr
 	err = cmd.Run()
 	theirs.Close()
+	if err != nil && strings.Contains(stderr.String(), device+": Permission denied") {
+		return -1, &deniedError{device}
+	}
 	if err != nil {
 		return -1, fmt.Errorf("%w: %s", helperFault(stderr.String()), helperWords(stderr.String(), err))
 	}

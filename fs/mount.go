@@ -58,6 +58,7 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 		opt.ReadAhead = defaultReadAhead
 	}
 	threads()
+	boundGarbage()
 	conn, err := attach(dir, opt)
 	if err != nil {
 		return nil, err

@@ -5,12 +5,14 @@ package fs
 import (
 	"context"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 
 	"weightfs/format"
 )
@@ -43,7 +45,7 @@ const minSlice = 4096
 
 // Read answers with exactly the bytes asked for, fewer only at the end of the file.
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	r := &reply{handle: h, off: off}
+	r := &reply{handle: h, off: off, buffer: dest}
 	if h.tree.Observer != nil {
 		r.begin = time.Now()
 	}
@@ -89,6 +91,7 @@ func segmentPart(seg format.Segment, off int64, dest []byte) ([]byte, error) {
 type reply struct {
 	handle   *handle
 	off      int64
+	buffer   []byte // the request's
 	begin    time.Time
 	slices   [][]byte
 	inline   [3][]byte // what most replies need: header, range, rest
@@ -132,13 +135,31 @@ func (r *reply) Bytes([]byte) ([]byte, fuse.Status) { return nil, fuse.EIO }
 
 // Done implements fuse.ReadResult: the kernel has its copy, or could not make it.
 func (r *reply) Done() {
+	if o := r.handle.tree.Observer; o != nil {
+		o.Read(r.handle.file, r.size, time.Since(r.begin), 0)
+	}
+	giveBack(r.buffer)
+	r.buffer = nil
 	if r.mapped && r.handle.tree.DropBehind {
 		r.handle.tree.dropper.sent(r)
 	}
 	if r.mapped {
 		r.handle.tree.uncopied.remember(r)
 	}
-	if o := r.handle.tree.Observer; o != nil {
-		o.Read(r.handle.file, r.size, time.Since(r.begin), 0)
+}
+
+// usualRead is the longest request that is worth no call of giveBack: what the kernel reads ahead where
+// it was not told to read more.
+const usualRead = 128 << 10
+
+// giveBack frees the memory behind a request's buffer. go-fuse keeps one of every length for every
+// processor, up to 1 MiB: half a gigabyte for four, of which it and most replies use nothing.
+func giveBack(buffer []byte) {
+	if len(buffer) <= usualRead {
+		return
 	}
+	page := os.Getpagesize()
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(buffer)))) & (page - 1)
+	whole := (len(buffer) - skip) &^ (page - 1)
+	unix.Madvise(buffer[skip:skip+whole], unix.MADV_DONTNEED)
 }

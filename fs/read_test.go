@@ -355,3 +355,16 @@ func TestOneProcessor(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// Of the buffers that go-fuse keeps, those of long requests take no memory.
+func TestGiveBack(t *testing.T) {
+	for _, tt := range []struct{ off, n, zeros int }{
+		{0, 1 << 20, 1 << 20}, {1, 1<<20 - 1, 1<<20 - 4096}, {0, usualRead, 0}, {0, usualRead + 1, usualRead},
+	} {
+		buf := bytes.Repeat([]byte{1}, 1<<20)
+		giveBack(buf[tt.off : tt.off+tt.n])
+		if n := bytes.Count(buf, []byte{0}); os.Getpagesize() == 4096 && n != tt.zeros {
+			t.Errorf("%d bytes at %d: %d are given back, want %d", tt.n, tt.off, n, tt.zeros)
+		}
+	}
+}
