@@ -118,10 +118,10 @@ banned() {
 }
 
 bans() {
-	banned 'os\.Exit\(|log\.Fatal' 'only main ends the process: deferred work is lost' 'main\.go'
+	banned 'os\.Exit\(|log\.Fatal' 'only main ends the process: deferred work is lost' '(main\.go|scripts/)'
 	banned '(^|[^.[:alnum:]])panic\(' 'input is untrusted; faults are errors'
 	banned 'unix\.Mmap\(|syscall\.Mmap\(' 'mapping is done in one place' 'mmap/'
-	banned '\bcopy\([^,]*, *[[:alnum:].]*(mapped|mapping|\.data)\b' 'Go code must not touch mapped bytes: SIGBUS when the shard is cut short' '(format/decode|digest)/'
+	banned '\bcopy\([^,]*, *[[:alnum:].]*(mapped|mapping|\.data)\b' 'Go code must not touch mapped bytes: SIGBUS when the shard is cut short' '(format/decode|digest|compare|scripts)/'
 	banned 'ReadResultFd' 'a shard cut short would look like success to the reader'
 	banned 'FOPEN_DIRECT_IO|EnableWriteback|auto_unmount' 'mmap must work, and the page cache be used; auto_unmount hangs' 'cli/mount|fs/node\.go:.*// no read-ahead$'
 	banned 'NotifyContent|NotifyEntry|NotifyDelete' 'the kernel waits for readers in these calls: deadlock'
