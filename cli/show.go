@@ -23,7 +23,7 @@ func (a *app) show() *cobra.Command {
 		Short: "Show a tensor's shape and a corner of its values as numbers",
 		Long: `Show a tensor's shape and a corner of its values as numbers, decoded where the type is packed.
 TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.npy.
---slice takes what NumPy takes between brackets: weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8`,
+--slice takes indices, START:STOP and ... as NumPy does between brackets, but no steps: weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8`,
 		Args: exactly(2, "SOURCE and a TENSOR"),
 		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
 			return a.runShow(c, args[0], slice)

@@ -11,8 +11,8 @@ type span struct {
 	index  bool
 }
 
-// parseSlice reads what NumPy takes between brackets, without steps: `0:3`, `:, -1`, `5`. Dimensions
-// that are not named are whole.
+// parseSlice reads indices and ranges as NumPy takes them between brackets, without steps: `0:3`,
+// `:, -1`, `..., 5`. The brackets may stand there. Dimensions that are not named are whole.
 func parseSlice(text string, shape []uint64) ([]span, error) {
 	part := make([]span, len(shape))
 	for d, dim := range shape {
@@ -21,18 +21,50 @@ func parseSlice(text string, shape []uint64) ([]span, error) {
 	if strings.TrimSpace(text) == "" {
 		return part, nil
 	}
-	items := strings.Split(text, ",")
+	inner := strings.TrimSpace(text)
+	if strings.HasPrefix(inner, "[") && strings.HasSuffix(inner, "]") {
+		inner = inner[1 : len(inner)-1]
+	}
+	items, ok := fillEllipsis(strings.Split(inner, ","), len(shape))
+	if !ok {
+		return nil, usageError("--slice %q has more than one ...", text)
+	}
+	if strings.TrimSpace(inner) == "" {
+		return part, nil
+	}
 	if len(items) > len(shape) {
 		return nil, usageError("--slice %q has %d dimensions, the tensor has %d", text, len(items), len(shape))
 	}
 	for d, item := range items {
 		s, ok := parseSpan(strings.TrimSpace(item), shape[d])
+		if !ok && strings.Count(item, ":") > 1 {
+			return nil, usageError("--slice %q: %q has a step, which is not supported: START:STOP", text, item)
+		}
 		if !ok {
 			return nil, usageError("--slice %q: %q is neither an index nor START:STOP of a dimension of %d", text, item, shape[d])
 		}
 		part[d] = s
 	}
 	return part, nil
+}
+
+// fillEllipsis puts whole dimensions in the place of `...`, which may stand there once.
+func fillEllipsis(items []string, dims int) (filled []string, ok bool) {
+	seen := false
+	for _, item := range items {
+		if strings.TrimSpace(item) != "..." {
+			filled = append(filled, item)
+			continue
+		}
+		if seen {
+			return nil, false
+		}
+		seen = true
+		for range dims - (len(items) - 1) {
+			filled = append(filled, ":")
+		}
+	}
+	return filled, true
 }
 
 func parseSpan(item string, dim uint64) (span, bool) {
