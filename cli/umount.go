@@ -43,9 +43,20 @@ func mountPoints() []string {
 
 // runUmount tries every one, and has the exit code of the first failure.
 func (a *app) runUmount(dirs []string, lazy bool) error {
+	paths, faults := make([]string, len(dirs)), make([]error, len(dirs))
+	for i, dir := range dirs {
+		paths[i], faults[i] = absolute(dir)
+	}
+	os.Chdir("/") // we may have been started in a mount, which would be in use by us
 	var first error
-	for _, dir := range dirs {
-		if err := unmount(dir, lazy); err != nil {
+	for i, dir := range paths {
+		err := faults[i]
+		if err != nil {
+			err = failf(exitMountPoint, "mount point %w", err)
+		} else {
+			err = unmount(dir, lazy)
+		}
+		if err != nil {
 			code := a.report(err)
 			if first == nil {
 				first = reported{code}
@@ -55,11 +66,7 @@ func (a *app) runUmount(dirs []string, lazy bool) error {
 	return first
 }
 
-func unmount(name string, lazy bool) error {
-	dir, err := absolute(name)
-	if err != nil {
-		return failf(exitMountPoint, "mount point %w", err)
-	}
+func unmount(dir string, lazy bool) error {
 	there, ok, err := fs.Find(dir)
 	switch {
 	case err != nil:
@@ -96,6 +103,7 @@ func unmountPatiently(dir string) error {
 			return fs.Clear(dir)
 		}
 		users, _ := fs.Busy(dir)
+		users = slices.DeleteFunc(users, func(u fs.User) bool { return u.PID == os.Getpid() })
 		if try == 4 || len(users) > 0 {
 			return busy(dir, users)
 		}
