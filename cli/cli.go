@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -69,10 +70,10 @@ func (a *app) root() *cobra.Command {
 		Short: "Show every tensor of a machine-learning checkpoint as a file",
 		Long: `weightfs shows every tensor of a machine-learning checkpoint as a file.
 
-  weightfs mount MODEL DIR     mount it; then ls, cat, dd, cp, numpy.load(mmap_mode="r")
+  weightfs mount SOURCE DIR    mount it; then ls, cat, dd, cp, numpy.load(mmap_mode="r")
   weightfs umount DIR
-  weightfs ls MODEL            the same without a mount
-  weightfs show MODEL TENSOR   shape and a corner of the values
+  weightfs ls SOURCE           the same without a mount
+  weightfs show SOURCE TENSOR  shape and a corner of the values
 
 SOURCE is a safetensors, GGUF, PyTorch, NumPy or ONNX file, one part of a set, an index, a directory,
 hf://org/name from the local hub cache, or ollama:name. Nothing is downloaded and nothing in a
@@ -84,7 +85,13 @@ checkpoint is executed.`,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError("%v (see %s --help)", err, c.CommandPath())
+		hint := fmt.Sprintf("see %s --help", c.CommandPath())
+		if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+			var flags []string
+			c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
+			hint = didYouMean("--"+word, flags, hint)
+		}
+		return usageError("%v (%s)", err, hint)
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
@@ -103,7 +110,7 @@ checkpoint is executed.`,
 func exactly(n int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError("%s takes %s, not %d arguments", c.CommandPath(), names, len(args))
+			return usageError("%s takes %s, not %s (usage: %s)", c.CommandPath(), names, plural(len(args), "argument"), c.UseLine())
 		}
 		return nil
 	}
@@ -112,7 +119,7 @@ func exactly(n int, names string) cobra.PositionalArgs {
 func between(lo, hi int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < lo || hi > 0 && len(args) > hi {
-			return usageError("%s takes %s, not %d arguments", c.CommandPath(), names, len(args))
+			return usageError("%s takes %s, not %s (usage: %s)", c.CommandPath(), names, plural(len(args), "argument"), c.UseLine())
 		}
 		return nil
 	}
