@@ -35,7 +35,11 @@ func isolated(t *testing.T, prepare func(work string) []string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	args := append([]string{"--mount", "--propagation", "private", "sh"}, prepare(work)...)
+	private, err := filepath.Abs("../testdata/private.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--mount", "--propagation", "private", "sh", private}, prepare(work)...)
 	cmd := exec.Command("unshare", args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "XDG_") })
 	cmd.Env = append(cmd.Env, "WORK="+work, "WEIGHTFS="+program, "PATH="+filepath.Dir(program)+":/usr/sbin:/usr/bin:/sbin:/bin")
