@@ -68,7 +68,8 @@ From a service manager, with --foreground:
 And those of any program:
 
   TMPDIR              where tensors are unpacked that are stored packed, if not in the cache directory
-  GOMAXPROCS          how many threads run at once`
+  GOMAXPROCS          how many threads run at once
+  GOGC                how much garbage a server lets lie, in percent; else it keeps it small`
 
 const filesText = `  ~/.cache/weightfs, /var/cache/weightfs
       the cache directory, the latter root's: indexes of checkpoints, hashes and statistics, and
