@@ -29,43 +29,59 @@ func many(t *testing.T, s *server, want map[string][]byte, n int) (list []*reade
 // brokenOff are the errors of a mount whose server has gone away.
 var brokenOff = []unix.Errno{unix.ENOTCONN, unix.ECONNABORTED, unix.EIO}
 
-// The server is killed under load. No reader hangs, and the place can be used again at once, by the
-// next mount or by the one after an unmount.
+// The server is killed under load, or who keeps it, or both. No reader hangs, nothing is left, and the
+// place can be used again at once.
 func TestKilled(t *testing.T) {
 	c := newCheckpoint(t, t.TempDir())
 	want := contents(t, c.dir, slices.Concat(views("a"), views("b"), spanning)...)
-	s := newServer(t)
-	for _, next := range []string{"mount", "umount", "mount"} {
-		s.mount(c.dir)
-		list := many(t, s, want, 40)
-		crowd := keepReading(list)
-		crowd.reading(t, 200)
-		s.signal(unix.SIGKILL)
-		if !s.exited(patience) {
-			t.Fatal("the server lives")
-		}
-		if failed := crowd.end(t, brokenOff...); len(failed) == 0 {
-			t.Error("no reader was told")
-		}
-		switch next {
-		case "umount":
-			if out, code := s.command("umount", s.dir); code != 0 && s.mounted() {
-				t.Errorf("umount: exit code %d: %s", code, out)
+	for name, victims := range map[string]func(s *server) []int{
+		"server": func(s *server) []int { return []int{s.pid} },
+		"keeper": func(s *server) []int {
+			return slices.DeleteFunc(s.processes(), func(pid int) bool { return pid == s.pid })
+		},
+		"both": (*server).processes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mount(t, c.dir)
+			kept := len(s.processes()) > 1 // a server that is not confined needs no keeper
+			if !kept && name == "keeper" {
+				t.Skip("there is none")
 			}
-		case "mount":
+			list := many(t, s, want, 40)
+			crowd := keepReading(list)
+			crowd.reading(t, 200)
+			for _, pid := range victims(s) {
+				must(t, unix.Kill(pid, unix.SIGKILL))
+			}
+			if !s.exited(patience) {
+				t.Fatal("the server lives")
+			}
+			if failed := crowd.end(t, brokenOff...); len(failed) == 0 {
+				t.Error("no reader was told")
+			}
+			if kept && name == "server" {
+				s.gone(patience)
+				s.wantLog("the server ended", "killed")
+			}
 			s.mount(c.dir)
 			wholeFile(t, s.at("raw/b/m.big.raw"), want["raw/b/m.big.raw"])
-		}
-		for _, r := range list {
-			r.close()
-		}
-		if next == "mount" {
+			for _, r := range list {
+				r.close()
+			}
 			s.umount()
-		}
-		if s.mounted() {
-			t.Fatal("a mount is left")
-		}
+		})
 	}
+}
+
+// What is left when all processes of a mount were killed is cleared away by umount as well.
+func TestKilledAndUnmounted(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	s := mount(t, c.dir)
+	for _, pid := range s.processes() {
+		must(t, unix.Kill(pid, unix.SIGKILL))
+	}
+	s.exited(patience)
+	s.umount()
 }
 
 // A hundred readers are at it when the server is told to end: the mount is gone at once, they go on for

@@ -161,16 +161,32 @@ func (s *server) gone(within time.Duration) {
 	if !eventually(func() bool { return !s.mounted() }) {
 		s.t.Error("the mount is still there")
 	}
+	if !eventually(func() bool { return len(s.processes()) == 0 }) {
+		s.t.Errorf("processes are left: %v", s.processes())
+	}
 }
 
-// end clears away what a test has left, which is a fault if it did not say so.
+// processes are those of the mount: the server, and who keeps it.
+func (s *server) processes() (pids []int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		b, _ := os.ReadFile(line) // empty of one that has ended
+		if args := strings.Split(string(b), "\x00"); slices.Contains(args, s.dir) {
+			var pid int
+			fmt.Sscanf(line, "/proc/%d", &pid)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// end clears away what a failed test has left.
 func (s *server) end() {
-	if s.mounted() {
+	if s.mounted() || len(s.processes()) > 0 {
 		unix.Unmount(s.dir, unix.MNT_DETACH)
-		if s.pid != 0 && !s.exited(patience) {
-			s.t.Error("the server does not end")
-			s.signal(unix.SIGKILL)
-			s.exited(patience)
+		s.t.Errorf("a mount or processes %v are left", s.processes())
+		for _, pid := range s.processes() {
+			unix.Kill(pid, unix.SIGKILL)
 		}
 	}
 	if bad := regexp.MustCompile(`internal error|DATA RACE|panic:.*`).FindString(s.logged()); bad != "" {
