@@ -157,11 +157,38 @@ func (l *Library) below(name, dir string, chain []string) []entry {
 		return []entry{atPath(name, dir)}
 	default:
 		real := realPath(dir)
-		if slices.Contains(chain, real) || len(chain) == maxDepth {
-			return nil // a link to a directory above: the tree would have no end
+		if slices.Contains(chain, real) || len(chain) == maxDepth || isLink(dir) && (leadsUp(chain, real) || followed(chain)) {
+			return nil
 		}
 		return []entry{{name: name, path: dir, scan: l.scan(k, dir, append(slices.Clip(chain), real))}}
 	}
+}
+
+// A tree must end, and not be the whole disk: no link is followed to a directory above it, and behind
+// one link to a directory of checkpoints no other is.
+
+func isLink(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode()&os.ModeSymlink != 0
+}
+
+// leadsUp tells whether a directory is one of those above the last of a chain, in the chain or not.
+func leadsUp(chain []string, real string) bool {
+	if len(chain) == 0 {
+		return false
+	}
+	rel, err := filepath.Rel(real, chain[len(chain)-1])
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// followed tells whether a link led from one directory of a chain to the next.
+func followed(chain []string) bool {
+	for i := 1; i < len(chain); i++ {
+		if filepath.Dir(chain[i]) != chain[i-1] {
+			return true
+		}
+	}
+	return false
 }
 
 // atPath is a checkpoint that is found by its path.

@@ -458,3 +458,37 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 }
+
+// Directories that lead to each other by links made a tree without end, or of the whole disk.
+func TestLinksLeadNeitherUpNorInCircles(t *testing.T) {
+	top := t.TempDir()
+	lib := filepath.Join(top, "lib")
+	for _, d := range []string{"lib/a", "lib/b", "elsewhere/deep"} {
+		if err := os.MkdirAll(filepath.Join(top, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"x.safetensors", "y.safetensors"} {
+			if err := os.WriteFile(filepath.Join(top, d, name), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for link, to := range map[string]string{
+		"lib/self": ".", "lib/a/up": "../..", "lib/a/b": "../b", "lib/b/a": "../a", "lib/out": "../elsewhere", "elsewhere/back": "../lib/a",
+	} {
+		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	library(t, lib, &opener{}).Walk(func(f Found) {
+		if strings.HasSuffix(f.Name, "/x.safetensors") {
+			found = append(found, f.Name)
+		}
+	})
+	want := []string{"a/b/x.safetensors", "a/x.safetensors", "b/a/x.safetensors", "b/x.safetensors", "out/deep/x.safetensors"}
+	slices.Sort(found)
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+}
