@@ -33,6 +33,9 @@ DEST is a directory or, for one argument, a new name, as with cp(1). Links of th
 they lead to. A file is there whole or not at all. Nothing is written into the checkpoint's directory.`,
 		Args: between(3, 0, "SOURCE, at least one TENSOR or PATH, and DEST"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if args[len(args)-1] == "" {
+				return usageError("DEST is empty")
+			}
 			cp.source = args[0]
 			return f.withCheckpoint(cp.run)(nil, args)
 		},

@@ -34,10 +34,7 @@ const (
 	endTime = 5 * time.Second
 )
 
-// theStarter is the pipe to the process that started this one in the background, if one did.
-func theStarter() *os.File { return adopt(readyVar) }
-
-// adopt takes over a descriptor whose number a variable tells, for a process started by again.
+// adopt takes over a descriptor that again gave us, if it did.
 func adopt(variable string) *os.File {
 	fd, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || fd < 3 {
@@ -130,7 +127,7 @@ func readAll(r *os.File) <-chan string {
 	return all
 }
 
-// spawn starts the server, or its keeper, with pipes to it.
+// spawn starts the server with pipes to it.
 func (m *mounting) spawn(args []string) (*child, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -143,7 +140,7 @@ func (m *mounting) spawn(args []string) (*child, error) {
 		return nil, err
 	}
 	defer errW.Close()
-	cmd, err := m.again(args, readyVar, w, errW)
+	cmd, err := m.again(args, readyVar, w, errW, true)
 	if err != nil {
 		r.Close()
 		errR.Close()
@@ -153,13 +150,15 @@ func (m *mounting) spawn(args []string) (*child, error) {
 }
 
 // again starts this program once more, in a session of its own, with a file whose descriptor a variable
-// tells.
-func (m *mounting) again(args []string, variable string, f, stderr *os.File) (*exec.Cmd, error) {
+// tells, and the device of the mount to come if that is its.
+func (m *mounting) again(args []string, variable string, f, stderr *os.File, serves bool) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe", args[1:]...)
 	cmd.Args = args
-	cmd.Stderr = stderr
+	if stderr != nil {
+		cmd.Stderr = stderr
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if device, n := m.inherited(); device != nil {
+	if device, n := m.inherited(); serves && device != nil {
 		defer device.Close()
 		cmd.ExtraFiles = make([]*os.File, n-2)
 		cmd.ExtraFiles[n-3] = device

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
+	"syscall"
 
 	"weightfs/format/set"
 	"weightfs/format/tensor"
@@ -73,7 +74,7 @@ func codeOf(err error) int {
 			return exitIncomplete // external data of an ONNX model
 		}
 		return exitFormat
-	case errors.Is(err, iofs.ErrNotExist), errors.Is(err, iofs.ErrPermission), errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, iofs.ErrNotExist), errors.Is(err, iofs.ErrPermission), errors.Is(err, syscall.ELOOP), errors.Is(err, store.ErrNotFound):
 		return exitNoSource
 	}
 	return exitTrouble

@@ -24,18 +24,19 @@ import (
 // A process under Landlock cannot unmount, nor can those that it starts, not as root either. So a server
 // that confines itself has a keeper, which stays outside: it mounts nothing and reads nothing, acts on
 // signals, unmounts, and clears the mount away when the server is killed. In the foreground it is the
-// process that the user started; in the background a process of its own, between starter and server.
+// process that the user started, and the server its child. In the background it is the server's child,
+// started while that reads the checkpoint, so that nobody waits for it.
 //
-// They share a socket, through which the server says that it is ready and which signals it got. Who of
-// the two is killed, the other learns from its end.
+// They share a socket, through which the server says that it is ready, which signals it got, and that
+// it ends. If either is killed, the other learns that from the socket's end.
 
 const (
-	// keeperVar names the descriptor of the server's end of the socket.
+	// keeperVar names the descriptor of the socket to a keeper that started us, serverVar of that to a
+	// server.
 	keeperVar = "WEIGHTFS_KEEPER_FD"
+	serverVar = "WEIGHTFS_SERVER_FD"
 	// keeperName tells the keeper in the background from its server.
 	keeperName = "weightfs-keeper"
-	// keptEndTime is less than a starter's endTime, which is for keeper and server together.
-	keptEndTime = endTime - 2*time.Second
 )
 
 // confined tells whether the server is to be confined, and so needs a keeper.
@@ -45,6 +46,7 @@ func (m *mounting) confined() bool { return !m.noSandbox && sandbox.Version() > 
 type note struct {
 	Ready  *readiness  `json:",omitempty"`
 	Signal unix.Signal `json:",omitempty"`
+	Done   bool        `json:",omitempty"` // the mount is gone
 }
 
 // A keeperEnd is a server's end of the socket.
@@ -53,12 +55,7 @@ type keeperEnd struct {
 	gone  chan struct{} // closed when the keeper has ended
 }
 
-// theKeeper is the connection to the process that keeps this one, if one does.
-func theKeeper() *keeperEnd {
-	socket := adopt(keeperVar)
-	if socket == nil {
-		return nil
-	}
+func newKeeperEnd(socket *os.File) *keeperEnd {
 	k := &keeperEnd{json.NewEncoder(socket), make(chan struct{})}
 	go func() {
 		socket.Read(make([]byte, 1)) // a keeper writes nothing
@@ -76,30 +73,110 @@ func (k *keeperEnd) lost() <-chan struct{} {
 	return k.gone
 }
 
+// hire starts the keeper of a server in the background.
+func (s *server) hire(flags *pflag.FlagSet) {
+	ours, theirs, err := socketPair()
+	if err == nil {
+		_, err = s.again(s.serverArgs(flags), serverVar, theirs, s.logFile, false)
+		theirs.Close()
+	}
+	if err != nil {
+		s.log.Warn("not confined", "err", fmt.Errorf("starting the keeper: %w", err))
+		return
+	}
+	s.keeper = newKeeperEnd(ours)
+}
+
+func socketPair() (ours, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket"), nil
+}
+
 // A keeper is the keeping of one server.
 type keeper struct {
 	*service
-	server *exec.Cmd
-	ended  chan struct{} // closed when the server is gone
-	notes  chan note     // from it
+	signal func(os.Signal) error // to the server
+	ended  chan struct{}         // closed when the server is gone
+	state  string                // how it ended, if that is known
+	notes  chan note             // from it
+	done   bool                  // it said that the mount is gone
 	mount  *fs.Control
 }
 
-// keep starts a server and keeps it until its mount is gone.
-func (m *mounting) keep(flags *pflag.FlagSet, starter *os.File) error {
-	m.foreground = starter == nil
-	service, err := m.service(starter)
+func (m *mounting) keeper() (*keeper, error) {
+	service, err := m.service(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &keeper{service: service, ended: make(chan struct{}), notes: make(chan note)}, nil
+}
+
+// keepChild is the keeper in the foreground. A device that was passed to us is left to the server: as
+// long as anybody else has it open, the mount of a dead server waits for answers.
+func (m *mounting) keepChild(flags *pflag.FlagSet) error {
+	k, err := m.keeper()
 	if err != nil {
 		return err
 	}
-	if starter != nil {
-		called(keeperName)
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
 	}
-	k := &keeper{service: service, ended: make(chan struct{}), notes: make(chan note)}
-	if err := k.launch(flags); err != nil {
+	server, err := k.again(k.serverArgs(flags), keeperVar, theirs, os.Stderr, true)
+	theirs.Close()
+	if err != nil {
 		return failf(exitTrouble, "starting the server: %w", err)
 	}
+	if device, n := k.inherited(); device != nil {
+		device.Close()
+		unix.Close(n)
+	}
+	k.signal = server.Process.Signal
+	go func() {
+		server.Wait()
+		k.state = server.ProcessState.String()
+		close(k.ended)
+	}()
+	err = k.keep(ours)
+	if k.mount == nil && err == errEnded {
+		return k.died(server.ProcessState)
+	}
+	return err
+}
+
+// keepParent is the keeper in the background.
+func (m *mounting) keepParent(socket *os.File) error {
+	called(keeperName)
+	parent := os.Getppid()
+	pidfd, err := unix.PidfdOpen(parent, 0)
+	if err != nil || os.Getppid() != parent {
+		return errEnded
+	}
+	k, err := m.keeper()
+	if err != nil {
+		return err
+	}
+	k.signal = func(sig os.Signal) error { return unix.PidfdSendSignal(pidfd, sig.(unix.Signal), nil, 0) }
+	go func() {
+		poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		for n := 0; n == 0; {
+			n, _ = unix.Poll(poll, -1) // EINTR: -1
+		}
+		close(k.ended)
+	}()
+	return k.keep(socket)
+}
+
+// errEnded: the server ended before it was ready, and has said why.
+var errEnded = errors.New("the server ended")
+
+// keep keeps a server until its mount is gone.
+func (k *keeper) keep(socket *os.File) error {
 	defer k.finish(k.socketOfMetrics())
+	go k.listen(socket)
 	r, err := k.await()
 	if err != nil {
 		return err
@@ -108,39 +185,13 @@ func (m *mounting) keep(flags *pflag.FlagSet, starter *os.File) error {
 	own := k.signals
 	k.signals = make(chan os.Signal, 4)
 	go k.hear(own)
-	if err := k.ready(r); err != nil {
-		k.stop(k.mount)
+	if k.foreground {
+		k.ready(r)
+	} else if err := os.Chdir("/"); err != nil {
 		return err
 	}
 	rest()
 	return k.until(k.mount, k.end)
-}
-
-// launch starts the server, and leaves to it a device that was passed to us: as long as anybody else has
-// it open, the mount of a dead server waits for answers.
-func (k *keeper) launch(flags *pflag.FlagSet) error {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("socketpair", err)
-	}
-	theirs := os.NewFile(uintptr(pair[1]), "keeper")
-	defer theirs.Close()
-	unix.SetNonblock(pair[0], true)
-	ours := os.NewFile(uintptr(pair[0]), "server")
-	if k.server, err = k.again(k.serverArgs(flags), keeperVar, theirs, os.Stderr); err != nil {
-		ours.Close()
-		return err
-	}
-	if device, n := k.inherited(); device != nil {
-		device.Close()
-		unix.Close(n)
-	}
-	go func() {
-		k.server.Wait()
-		close(k.ended)
-	}()
-	go k.listen(ours)
-	return nil
 }
 
 // listen reads what the server has to say, to its end.
@@ -159,7 +210,8 @@ func (k *keeper) listen(socket *os.File) {
 // await waits until the server is ready. A signal is the server's as long as it reads the source; if it
 // cannot end, because a disk does not answer, it is left behind.
 func (k *keeper) await() (*readiness, error) {
-	var patience <-chan time.Time
+	const patience = endTime - time.Second
+	var enough <-chan time.Time
 	for {
 		select {
 		case n := <-k.notes:
@@ -172,11 +224,11 @@ func (k *keeper) await() (*readiness, error) {
 					return n.Ready, nil
 				}
 			}
-			return nil, k.died(k.server.ProcessState)
+			return nil, errEnded
 		case sig := <-k.signals:
-			k.server.Process.Signal(sig)
-			patience = time.After(keptEndTime)
-		case <-patience:
+			k.signal(sig)
+			enough = time.After(patience)
+		case <-enough:
 			return nil, failf(exitInterrupted, "%s: ended while %s was read", k.dir, k.source)
 		}
 	}
@@ -198,6 +250,10 @@ func (k *keeper) hear(own <-chan os.Signal) {
 		case n, ok := <-notes:
 			if !ok {
 				notes = nil
+				continue
+			}
+			if n.Done {
+				k.done = true
 				continue
 			}
 			from, sig = server, n.Signal

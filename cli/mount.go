@@ -90,15 +90,18 @@ func (m *mounting) run(flags *pflag.FlagSet, args []string, words mountWords) er
 	if m.dir, err = absolute(args[1]); err != nil {
 		return failf(exitMountPoint, "mount point %w", err)
 	}
-	if keeper := theKeeper(); keeper != nil {
-		return m.serve(nil, keeper)
+	if socket := adopt(serverVar); socket != nil {
+		return m.keepParent(socket)
 	}
-	starter := theStarter()
+	if socket := adopt(keeperVar); socket != nil {
+		return m.serve(flags, nil, newKeeperEnd(socket))
+	}
+	starter := adopt(readyVar)
 	switch {
 	case starter == nil && !m.foreground:
 		return m.start(flags)
-	case m.confined():
-		return m.keep(flags, starter)
+	case m.foreground && m.confined():
+		return m.keepChild(flags)
 	}
-	return m.serve(starter, nil)
+	return m.serve(flags, starter, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"weightfs/format/tensor"
@@ -23,15 +24,15 @@ type server struct {
 
 // serve mounts and serves until the mount is gone or a signal says to end. The checkpoint stays open:
 // the process ends with the mount, and a read that could not be ended may still be at work.
-func (m *mounting) serve(starter *os.File, keeper *keeperEnd) error {
-	if keeper == nil {
-		m.foreground = starter == nil
-	}
+func (m *mounting) serve(flags *pflag.FlagSet, starter *os.File, keeper *keeperEnd) error {
 	service, err := m.service(starter)
 	if err != nil {
 		return err
 	}
 	s := &server{service, keeper}
+	if keeper == nil && m.confined() {
+		s.hire(flags)
+	}
 	s.fs.Debug = s.threshold(false) <= slog.LevelDebug
 	counts := s.observe(s.log)
 	c, err := s.prepare()
@@ -44,13 +45,11 @@ func (m *mounting) serve(starter *os.File, keeper *keeperEnd) error {
 		return err
 	}
 	if err := s.announce(c, mount); err != nil {
-		if keeper == nil {
-			s.stop(&mount.Control)
-		}
+		s.giveUp(mount)
 		return err
 	}
 	go c.keep()
-	if keeper != nil {
+	if s.keeper != nil {
 		return s.untilGone(mount)
 	}
 	return s.until(&mount.Control, s.unmounted)
@@ -130,12 +129,22 @@ func (s *server) announce(c *mountable, mount *fs.Server) error {
 	if s.keeper == nil {
 		return s.ready(r)
 	}
-	if !s.foreground {
-		if err := s.detach(); err != nil {
-			return err
-		}
+	err := s.keeper.tell(note{Ready: r})
+	if err == nil && s.starter != nil {
+		err = s.ready(r)
 	}
-	return s.keeper.tell(note{Ready: r})
+	return err
+}
+
+// giveUp ends a mount that nobody wants.
+func (s *server) giveUp(mount *fs.Server) {
+	if s.keeper == nil {
+		s.stop(&mount.Control)
+		return
+	}
+	if s.keeper.tell(note{Signal: unix.SIGTERM}) == nil {
+		s.untilGone(mount)
+	}
 }
 
 func (s *server) readyLine(c *mountable) string {
@@ -189,7 +198,7 @@ func (s *server) untilGone(mount *fs.Server) error {
 	for {
 		select {
 		case <-mount.Done():
-			return nil
+			return s.keeper.tell(note{Done: true})
 		case sig := <-s.signals:
 			s.keeper.tell(note{Signal: sig.(unix.Signal)})
 		case <-s.keeper.lost():

@@ -18,7 +18,7 @@ import (
 )
 
 // A service is a process that lives as long as a mount: the server or, where that is confined, its
-// keeper, who stands between it and the world.
+// keeper.
 type service struct {
 	*mounting
 	starter *os.File // who waits for us; nil in the foreground
@@ -76,7 +76,7 @@ func (s *service) ready(r *readiness) error {
 
 // notify tells the service manager, if this process is a service and not a service's child.
 func (s *service) notify(state string) {
-	if s.starter != nil {
+	if !s.foreground {
 		return
 	}
 	if _, err := daemon.SdNotify(false, state); err != nil {

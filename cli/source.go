@@ -25,6 +25,9 @@ func (f *openFlags) add(c *cobra.Command) {
 
 // open opens the checkpoint that a SOURCE names.
 func (f *openFlags) open(source string) (*format.Checkpoint, error) {
+	if source == "" {
+		return nil, failf(exitNoSource, "SOURCE is empty")
+	}
 	place, err := store.Resolve(source, store.System())
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (r *report) sort() {
 
 // answer sums up.
 func (v *verifying) answer() error {
-	faults, faulty, tensors, bytes := 0, 0, 0, int64(0)
+	faults, faulty, unread, tensors, bytes := 0, 0, 0, 0, int64(0)
 	var trouble error
 	for _, r := range v.reports {
 		faults += len(r.faults)
@@ -60,6 +60,9 @@ func (v *verifying) answer() error {
 		}
 		tensors += r.tensors
 		bytes += r.bytes
+		if r.trouble != nil {
+			unread++
+		}
 		if trouble == nil {
 			trouble = r.trouble
 		}
@@ -74,7 +77,13 @@ func (v *verifying) answer() error {
 			return err
 		}
 	} else if !v.quiet {
-		fmt.Fprintf(v.out, "%s, %s, %s read: %s\n", countOf(len(v.reports), "checkpoint"), countOf(tensors, "tensor"), humanize.IBytes(uint64(bytes)), faultsText(faults, faulty, len(v.reports)))
+		text := faultsText(faults, faulty, len(v.reports))
+		if unread > 0 {
+			text += fmt.Sprintf(", %d not read", unread)
+		}
+		if _, err := fmt.Fprintf(v.out, "%s, %s, %s read: %s\n", countOf(len(v.reports), "checkpoint"), countOf(tensors, "tensor"), humanize.IBytes(uint64(bytes)), text); err != nil {
+			return err
+		}
 	}
 	switch {
 	case trouble != nil:

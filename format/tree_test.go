@@ -286,3 +286,34 @@ func TestTruncatedShardIsAnErrorAndNotOtherBytes(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// A directory of rows/ took the name of another tensor, whose slices were then nowhere.
+func TestRowsKeepEveryTensor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	writeSafetensors(t, path, nil,
+		testTensor{"x", "U8", []uint64{2, 1, 1}, []byte("Aa")},
+		testTensor{"x.y.w", "U8", []uint64{2, 1, 1}, []byte("Bb")},
+		testTensor{"x~2", "U8", []uint64{2, 1, 1}, []byte("Cc")},
+	)
+	c := openTest(t, path, Options{})
+	for dir, want := range map[string]string{"x~3": "A", "x~2": "C", "x/y.w": "B"} {
+		if got := readNode(t, c, "rows/"+dir+"/0.npy"); string(got[len(got)-1:]) != want {
+			t.Errorf("rows/%s holds %q, want %s", dir, got[len(got)-1:], want)
+		}
+	}
+	n, err := Lookup(c.Root(), "rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for l, i := n.(Dir).List(), 0; i < l.Len(); i++ {
+		if name := l.At(i).Name; seen[name] {
+			t.Errorf("%s is there twice", name)
+		} else {
+			seen[name] = true
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("entries: %v", seen)
+	}
+}

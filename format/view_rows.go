@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weightfs/format/index"
 	"weightfs/format/tensor"
 )
 
@@ -34,7 +35,11 @@ func (d *rowsDir) Lookup(name string) (Node, error) {
 	if n, ok := x.Child(d.node, name, false); ok && rowsView.shows(x, n) {
 		return &rowsDir{viewDir{d.c, rowsView, n}}, nil
 	}
-	for _, stem := range []string{name, strings.TrimSuffix(name, besideDir)} {
+	stems := []string{name}
+	if i := strings.LastIndexByte(name, '~'); i >= 0 {
+		stems = append(stems, name[:i])
+	}
+	for _, stem := range stems {
 		if n, ok := x.Child(d.node, stem, true); ok && rowsView.shows(x, n) && d.leafName(n) == name {
 			return &sliceDir{d.c, x.Nodes[n].First}, nil
 		}
@@ -42,16 +47,24 @@ func (d *rowsDir) Lookup(name string) (Node, error) {
 	return nil, iofs.ErrNotExist
 }
 
-// besideDir ends the name of a leaf's directory where a directory of the tree has that name (`x` is
-// a tensor, and x.y.z another).
-const besideDir = "~2"
-
+// leafName is the name of a leaf's directory: its stem or, where a directory of the tree has that name
+// (`x` is a tensor, and x.y.z another), the first of stem~2, stem~3, … that nothing else has.
 func (d *rowsDir) leafName(leaf uint32) string {
-	name := d.c.index.NodeName(leaf)
-	if n, ok := d.c.index.Child(d.node, name, false); ok && rowsView.shows(d.c.index, n) {
-		return name + besideDir
+	stem := d.c.index.NodeName(leaf)
+	if !d.has(stem, false) {
+		return stem
 	}
-	return name
+	for n := 2; ; n++ {
+		if name := index.Numbered(stem, n); !d.has(name, true) && !d.has(name, false) {
+			return name
+		}
+	}
+}
+
+// has tells whether a leaf or a directory of that name is there.
+func (d *rowsDir) has(name string, leaf bool) bool {
+	n, ok := d.c.index.Child(d.node, name, leaf)
+	return ok && rowsView.shows(d.c.index, n)
 }
 
 func (d *rowsDir) List() Listing { return rowsListing{d, d.viewDir.List().(*viewListing)} }

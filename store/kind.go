@@ -157,7 +157,7 @@ func (l *Library) below(name, dir string, chain []string) []entry {
 		return []entry{atPath(name, dir)}
 	default:
 		real := realPath(dir)
-		if slices.Contains(chain, real) || len(chain) == maxDepth || isLink(dir) && (leadsUp(chain, real) || followed(chain)) {
+		if pseudo(real) || slices.Contains(chain, real) || len(chain) == maxDepth || isLink(dir) && (leadsUp(chain, real) || followed(chain)) {
 			return nil
 		}
 		return []entry{{name: name, path: dir, scan: l.scan(k, dir, append(slices.Clip(chain), real))}}
@@ -166,6 +166,16 @@ func (l *Library) below(name, dir string, chain []string) []entry {
 
 // A tree must end, and not be the whole disk: no link is followed to a directory above it, and behind
 // one link to a directory of checkpoints no other is.
+
+// pseudo tells the kernel's own trees, which hold no models and much else.
+func pseudo(real string) bool {
+	for _, top := range []string{"/proc", "/sys", "/dev"} {
+		if real == top || strings.HasPrefix(real, top+"/") && !strings.HasPrefix(real, "/dev/shm/") {
+			return true
+		}
+	}
+	return false
+}
 
 func isLink(path string) bool {
 	st, err := os.Lstat(path)

@@ -9,7 +9,10 @@ import (
 	"syscall"
 )
 
-var errNotDir = syscall.ENOTDIR
+const (
+	errNotDir = syscall.ENOTDIR
+	errLoop   = syscall.ELOOP // links that lead to each other lead nowhere
+)
 
 // ErrNone: there is no checkpoint. It is under every *NoneError.
 var ErrNone = errors.New("no checkpoint here")

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"weightfs/format/detect"
 	"weightfs/format/tensor"
 )
 
@@ -33,10 +34,26 @@ func readIndex(path string) ([]Weight, error) {
 			return weights, nil
 		}
 	}
+	if known := knownMistake(data); known != nil {
+		err = known
+	}
 	if fault, ok := errors.AsType[*tensor.FormatError](err); ok {
 		fault.File = path
 	}
 	return nil, err
+}
+
+// knownMistake tells what stands in the place of an index, where that is known: a Git LFS pointer, an
+// HTML page.
+func knownMistake(data []byte) error {
+	if len(data) == 0 || bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return nil
+	}
+	_, err := detect.Detect(bytes.NewReader(data), int64(len(data)))
+	if !errors.Is(err, tensor.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 func readSmall(path string) ([]byte, error) {

@@ -325,5 +325,5 @@ func absentFile(dir, name string) (Absent, bool) {
 }
 
 func notThere(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotDir)
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotDir) || errors.Is(err, errLoop)
 }
