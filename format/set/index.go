@@ -46,7 +46,7 @@ func readIndex(path string) ([]Weight, error) {
 // knownMistake tells what stands in the place of an index, where that is known: a Git LFS pointer, an
 // HTML page.
 func knownMistake(data []byte) error {
-	if len(data) == 0 || bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+	if text := bytes.TrimLeft(data, " \t\r\n"); len(text) == 0 || bytes.ContainsAny(text[:1], "{[.") {
 		return nil
 	}
 	_, err := detect.Detect(bytes.NewReader(data), int64(len(data)))
