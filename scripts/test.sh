@@ -88,20 +88,28 @@ depends() {
 	[ -z "$found" ] || { printf '%s must not reach %s\n' "$1" "${found//$'\n'/ }" && return 1; }
 }
 
-# Imports go one way: tensor, containers, format, fs, cli, main. Only fs knows FUSE.
+# only_in MODULE PACKAGE: no other package imports it.
+only_in() { ! grep -E " $1(/|$)" "$work/imports" | grep -vE "^weightfs/($2)(/\S+)? "; }
+
+# Imports go one way: tensor, containers, format, what serves it, cli, main. One package knows FUSE, one
+# the command line, one Prometheus.
 directions() {
-	local c below='weightfs/(format(/.*)?|digest|mmap|cachedir)'
+	local p below='weightfs/(format(/.*)?|digest|mmap|cachedir)'
 	depends weightfs/format/tensor ''
-	for c in safetensors gguf numpy onnx torch; do
-		depends "weightfs/format/$c" "weightfs/format/(tensor|$c/.*)"
+	for p in safetensors gguf numpy onnx torch; do
+		depends "weightfs/format/$p" "weightfs/format/(tensor|$p/.*)"
 	done
-	depends weightfs/format "$below"
-	depends weightfs/store "$below"
-	depends weightfs/fs "$below"
+	for p in digest format store fs compare transfer metrics; do
+		depends "weightfs/$p" "$below"
+	done
+	for p in mmap cachedir sandbox; do
+		depends "weightfs/$p" ''
+	done
 	# shellcheck disable=SC2016
 	go list -f '{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}' ./... >"$work/imports"
-	! grep -E 'hanwen/go-fuse' "$work/imports" | grep -v '^weightfs/fs[ /]' || return 1
-	! grep -E 'spf13/(cobra|pflag)' "$work/imports" | grep -v '^weightfs/cli ' || return 1
+	only_in github.com/hanwen/go-fuse fs
+	only_in 'github.com/spf13/(cobra|pflag)' cli
+	only_in github.com/prometheus metrics
 }
 
 # The modules that the program is made of are written down, so that a new one is seen in review.
