@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -102,6 +104,7 @@ type keeper struct {
 	ended  chan struct{}         // closed when the server is gone
 	state  string                // how it ended, if that is known
 	notes  chan note             // from it
+	heard  chan struct{}         // closed when there are no more
 	done   bool                  // it said that the mount is gone
 	mount  *fs.Control
 }
@@ -111,7 +114,7 @@ func (m *mounting) keeper() (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keeper{service: service, ended: make(chan struct{}), notes: make(chan note)}, nil
+	return &keeper{service: service, ended: make(chan struct{}), notes: make(chan note), heard: make(chan struct{})}, nil
 }
 
 // keepChild is the keeper in the foreground. A device that was passed to us is left to the server: as
@@ -140,34 +143,54 @@ func (m *mounting) keepChild(flags *pflag.FlagSet) error {
 		k.state = server.ProcessState.String()
 		close(k.ended)
 	}()
-	err = k.keep(ours)
-	if k.mount == nil && err == errEnded {
+	if err = k.keep(ours); err == errEnded {
 		return k.died(server.ProcessState)
 	}
 	return err
 }
 
-// keepParent is the keeper in the background.
+// keepParent is the keeper in the background. What it has to say is in the log.
 func (m *mounting) keepParent(socket *os.File) error {
 	called(keeperName)
-	parent := os.Getppid()
-	pidfd, err := unix.PidfdOpen(parent, 0)
-	if err != nil || os.Getppid() != parent {
-		return errEnded
+	server, err := parentOf(socket)
+	if err != nil {
+		return nil // it has ended already
 	}
 	k, err := m.keeper()
 	if err != nil {
 		return err
 	}
-	k.signal = func(sig os.Signal) error { return unix.PidfdSendSignal(pidfd, sig.(unix.Signal), nil, 0) }
+	k.signal = func(sig os.Signal) error { return unix.PidfdSendSignal(server, sig.(unix.Signal), nil, 0) }
 	go func() {
-		poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-		for n := 0; n == 0; {
-			n, _ = unix.Poll(poll, -1) // EINTR: -1
+		poll := []unix.PollFd{{Fd: int32(server), Events: unix.POLLIN}}
+		for err := error(unix.EINTR); err == unix.EINTR; {
+			_, err = unix.Poll(poll, -1)
 		}
 		close(k.ended)
 	}()
-	return k.keep(socket)
+	if err := k.keep(socket); err != nil {
+		return reported{exitTrouble}
+	}
+	return nil
+}
+
+// parentOf is a handle of our parent, if that still is the process that made the socket.
+func parentOf(socket *os.File) (pidfd int, err error) {
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	conn.Control(func(fd uintptr) {
+		var peer *unix.Ucred
+		if peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil {
+			return
+		}
+		pidfd, err = unix.PidfdOpen(int(peer.Pid), 0)
+		if err == nil && os.Getppid() != int(peer.Pid) {
+			err = unix.ESRCH
+		}
+	})
+	return pidfd, err
 }
 
 // errEnded: the server ended before it was ready, and has said why.
@@ -212,11 +235,15 @@ func (k *keeper) listen(socket *os.File) {
 func (k *keeper) await() (*readiness, error) {
 	const patience = endTime - time.Second
 	var enough <-chan time.Time
+	notes := k.notes
 	for {
 		select {
-		case n := <-k.notes:
+		case n, ok := <-notes:
 			if n.Ready != nil {
 				return n.Ready, nil
+			}
+			if !ok {
+				notes = nil // it is about to end
 			}
 		case <-k.ended:
 			for n := range k.notes { // it may have been ready, and unmounted at once
@@ -250,6 +277,7 @@ func (k *keeper) hear(own <-chan os.Signal) {
 		case n, ok := <-notes:
 			if !ok {
 				notes = nil
+				close(k.heard)
 				continue
 			}
 			if n.Done {
@@ -276,15 +304,16 @@ func rest() {
 // must not stay, where every reader would get an error.
 func (k *keeper) end() error {
 	err := k.mount.Clear()
-	if k.server.ProcessState.Success() {
+	if <-k.heard; k.done {
 		return k.unmounted()
 	}
 	if err != nil {
 		k.log.Warn("clearing the mount", "err", err)
 	}
-	k.log.Error("the server ended", "state", k.server.ProcessState.String(), "dir", k.dir)
+	state := cmp.Or(k.state, "killed, or a crash")
+	k.log.Error("the server ended", "state", state, "dir", k.dir)
 	k.notify(daemon.SdNotifyStopping)
-	return failf(exitTrouble, "%s: the server ended: %v", k.dir, k.server.ProcessState)
+	return failf(exitTrouble, "%s: the server ended: %s", k.dir, state)
 }
 
 // finish cuts off a server that has not ended, and removes what it may not.
@@ -292,7 +321,7 @@ func (k *keeper) finish(socket string) {
 	select {
 	case <-k.ended:
 	default:
-		k.server.Process.Kill()
+		k.signal(unix.SIGKILL)
 		select {
 		case <-k.ended:
 		case <-time.After(time.Second): // it hangs in the kernel, and ends with that
