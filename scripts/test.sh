@@ -211,7 +211,11 @@ if [ -z "$quick" ]; then
 fi
 
 export TMPDIR=$work XDG_CACHE_HOME=$work/cache
-step "go test -race" go test -race -count=1 -v ./...
+step "go test -race" go test -race -skip '^TestScripts$' -count=1 -v ./...
+count
+# The scripts start the program hundreds of times and look at its memory, its time and its threads, of
+# which the race detector takes ten times as much.
+step "scripts of commands" go test -run '^TestScripts$' -count=1 -v ./cli
 count
 step "go test, one processor" env GOMAXPROCS=1 go test -count=1 -v ./fs
 count
