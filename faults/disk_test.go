@@ -326,15 +326,17 @@ func TestDiskStalls(t *testing.T) {
 			s.env = append(s.env, "GOMAXPROCS="+procs)
 			s.mount(dir, "--grace=1s")
 			var list []*reader
-			for range 5 {
+			for range 20 {
 				list = append(list, openAll(t, s, want, views("a"))...)
 			}
 			d.tell("stall")
 			crowd := keepReading(list)
-			time.Sleep(100 * time.Millisecond)
-			for _, path := range views("b") {
-				wholeFile(t, s.at(path), want[path])
-			}
+			time.Sleep(500 * time.Millisecond)
+			quickly(t, "a reader of the other disk", func() {
+				for _, path := range views("b") {
+					wholeFile(t, s.at(path), want[path])
+				}
+			})
 			d.tell("ok")
 			crowd.reading(t, 100)
 			d.tell("stall")

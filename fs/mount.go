@@ -41,6 +41,9 @@ type Options struct {
 var forever = 365 * 24 * time.Hour
 
 const (
+	// maxBackground is how many READs of the kernel's read-ahead, which is most, are sent before others
+	// must wait: those for a disk that does not answer must not hold up those for another.
+	maxBackground = 4096
 	// maxRequest is the largest READ that a kernel sends unless its administrator raised a sysctl.
 	maxRequest = 1 << 20
 	// defaultReadAhead reads as fast in sequence as 16 MiB, which made a random touch of a map
@@ -110,7 +113,7 @@ func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 func (t *tree) mountOptions() *fuse.MountOptions {
 	return &fuse.MountOptions{
 		MaxWrite:                 maxRequest, // of a READ as well
-		MaxBackground:            64,
+		MaxBackground:            maxBackground,
 		MaxInflightRequestBytes:  64 << 20,
 		DisableSplice:            true, // replies are vectors
 		DisableXAttrs:            !t.XAttr,
