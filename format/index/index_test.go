@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,8 +84,6 @@ func TestTwoShardsWithOneTensorAreRefused(t *testing.T) {
 	}
 }
 
-// Every name has a path that is valid, no two share one, every tensor is found by its name, and
-// mapping twice gives the same paths.
 func TestEveryNameHasOnePath(t *testing.T) {
 	part := rapid.OneOf(
 		rapid.StringMatching(`[a-c~.%/0-2]{0,6}`),
@@ -95,37 +94,57 @@ func TestEveryNameHasOnePath(t *testing.T) {
 	)
 	name := rapid.Map(rapid.SliceOfN(part, 1, 5), func(p []string) string { return strings.Join(p, ".") })
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "names")
-		x, again := build(t, names...), build(t, names...)
-		seen := map[string]bool{}
-		for i, n := range names {
-			p := x.Path(x.Records[i].Node)
-			if p != again.Path(again.Records[i].Node) {
-				t.Fatalf("%q has two paths", n)
-			}
-			if seen[p] || !iofs.ValidPath(p) || p == "." {
-				t.Fatalf("%q: path %q is taken or invalid", n, p)
-			}
-			seen[p] = true
-			for _, part := range strings.Split(p, "/") {
-				if len(part) > 243 || strings.ContainsRune(part, 0) || part[0] == '.' {
-					t.Fatalf("%q: bad part %q of %d bytes", n, part, len(part))
-				}
-			}
-			if got, ok := x.Tensor(n); !ok || got != uint32(i) {
-				t.Fatalf("%q is not found by its name", n)
-			}
-		}
-		for i := 1; i < len(x.Nodes); i++ {
-			n := x.Nodes[i]
-			if c, ok := x.Child(n.Parent, x.NodeName(uint32(i)), n.Leaf); !ok || c != uint32(i) {
-				t.Fatalf("node %d (%q) is not found below its parent", i, x.NodeName(uint32(i)))
-			}
-			if n.Leaf == false && strings.Contains(x.NodeName(uint32(i)), ".") {
-				t.Fatalf("directory %q holds a dot", x.NodeName(uint32(i)))
-			}
-		}
+		checkPaths(t, rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "names"))
 	})
+}
+
+// FuzzNames takes a name a line.
+func FuzzNames(f *testing.F) {
+	f.Add("a.b.c\na/b.c\na/b.c~2\na/b/c\n\n.\n..\n%\n%2E\n/\xff\x00")
+	f.Fuzz(func(t *testing.T, lines string) {
+		names := strings.Split(lines, "\n")
+		slices.Sort(names)
+		checkPaths(t, slices.Compact(names))
+	})
+}
+
+type fataler interface {
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// checkPaths: every name has a path that is valid, no two share one, every tensor is found by its name,
+// and mapping twice gives the same paths.
+func checkPaths(t fataler, names []string) {
+	x, again := build(t, names...), build(t, names...)
+	seen := map[string]bool{}
+	for i, n := range names {
+		p := x.Path(x.Records[i].Node)
+		if p != again.Path(again.Records[i].Node) {
+			t.Fatalf("%q has two paths", n)
+		}
+		if seen[p] || !iofs.ValidPath(p) || p == "." {
+			t.Fatalf("%q: path %q is taken or invalid", n, p)
+		}
+		seen[p] = true
+		for _, part := range strings.Split(p, "/") {
+			if len(part) > 243 || strings.ContainsRune(part, 0) || part[0] == '.' {
+				t.Fatalf("%q: bad part %q of %d bytes", n, part, len(part))
+			}
+		}
+		if got, ok := x.Tensor(n); !ok || got != uint32(i) {
+			t.Fatalf("%q is not found by its name", n)
+		}
+	}
+	for i := 1; i < len(x.Nodes); i++ {
+		n := x.Nodes[i]
+		if c, ok := x.Child(n.Parent, x.NodeName(uint32(i)), n.Leaf); !ok || c != uint32(i) {
+			t.Fatalf("node %d (%q) is not found below its parent", i, x.NodeName(uint32(i)))
+		}
+		if n.Leaf == false && strings.Contains(x.NodeName(uint32(i)), ".") {
+			t.Fatalf("directory %q holds a dot", x.NodeName(uint32(i)))
+		}
+	}
 }
 
 func TestEscapingIsInjective(t *testing.T) {
