@@ -229,3 +229,36 @@ func TestRewrittenWhileRead(t *testing.T) {
 	}
 	s.umount()
 }
+
+// What is deflated is unpacked once. Who reads it before its file is rewritten has the old bytes for as
+// long as the file is open; who comes later gets EIO, not what the unpacking makes of a mixture.
+func TestDeflatedRewritten(t *testing.T) {
+	path, data := deflated(t, 2<<20)
+	for _, before := range []bool{true, false} {
+		s := mount(t, path)
+		r := openReader(t, s.at("raw/w.raw"), data)
+		if before {
+			r.whole()
+		}
+		file, err := os.ReadFile(path)
+		must(t, err)
+		changed := slices.Clone(file)
+		for i := len(file) / 2; i < len(file)/2+1000; i++ {
+			changed[i] ^= 0xff
+		}
+		time.Sleep(10 * time.Millisecond)
+		must(t, rewrite(path, changed, 0))
+		r.drop()
+		switch err := r.read(1<<20, 1<<20); {
+		case before && err != nil:
+			t.Errorf("what was unpacked in time: %v", err)
+		case !before && err != unix.EIO:
+			t.Errorf("what was not unpacked in time: %v, want EIO", err)
+		}
+		wantOpen(t, s.at("raw/w.raw"), unix.ESTALE)
+		s.wantLog("level=ERROR", path, "changed")
+		r.close()
+		s.umount()
+		must(t, os.WriteFile(path, file, 0o644))
+	}
+}
