@@ -12,6 +12,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -36,7 +37,7 @@ func run(args []string) error {
 	case len(args) > 4 && args[0] == "read" && sep > 4:
 		return read(args[1:sep], args[sep+1:])
 	}
-	return fmt.Errorf("usage: load make DIR | load read SECONDS CLIENTS LIMIT PID... -- MOUNT=WANT...")
+	return errors.New("load make DIR, or load read SECONDS CLIENTS LIMIT PID... -- MOUNT=WANT ...: wrong usage")
 }
 
 func read(numbers, pairs []string) error {
