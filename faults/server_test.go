@@ -182,7 +182,7 @@ func (s *server) processes() (pids []int) {
 
 // end clears away what a failed test has left.
 func (s *server) end() {
-	if s.mounted() || len(s.processes()) > 0 {
+	if s.mounted() || !eventually(func() bool { return len(s.processes()) == 0 }) {
 		unix.Unmount(s.dir, unix.MNT_DETACH)
 		s.t.Errorf("a mount or processes %v are left", s.processes())
 		for _, pid := range s.processes() {
