@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -217,11 +218,15 @@ func (k *keeper) keep(socket *os.File) error {
 	return k.until(k.mount, k.end)
 }
 
+// mostNotes bounds what a server can say in all, should somebody have taken it over: a line of ready that
+// names thousands of warnings is a megabyte.
+const mostNotes = 16 << 20
+
 // listen reads what the server has to say, to its end.
 func (k *keeper) listen(socket *os.File) {
 	defer socket.Close()
 	defer close(k.notes)
-	for d := json.NewDecoder(socket); ; {
+	for d := json.NewDecoder(io.LimitReader(socket, mostNotes)); ; {
 		var n note
 		if d.Decode(&n) != nil {
 			return

@@ -14,6 +14,7 @@ import (
 
 	"weightfs/format/tensor"
 	"weightfs/fs"
+	"weightfs/sandbox"
 )
 
 // A server answers the requests of a mount.
@@ -30,8 +31,11 @@ func (m *mounting) serve(flags *pflag.FlagSet, starter *os.File, keeper *keeperE
 		return err
 	}
 	s := &server{service, keeper}
-	if keeper == nil && m.confined() {
+	switch {
+	case keeper == nil && m.confined():
 		s.hire(flags)
+	case keeper == nil && !m.noSandbox:
+		s.log.Info("not confined", "err", sandbox.ErrUnsupported)
 	}
 	s.fs.Debug = s.threshold(false) <= slog.LevelDebug
 	counts := s.observe(s.log)
