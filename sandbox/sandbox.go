@@ -74,23 +74,22 @@ func pin(paths []string) {
 
 func (p Policy) rules() []landlock.Rule {
 	var rules []landlock.Rule
-	for _, path := range p.Read {
-		st, err := os.Stat(path)
-		if err != nil {
-			continue
+	allow := func(paths []string, access landlock.AccessFSSet) {
+		for _, path := range paths {
+			st, err := os.Stat(path)
+			if err != nil {
+				continue
+			}
+			access := access
+			if !st.IsDir() {
+				access &^= readDir
+			}
+			rules = append(rules, landlock.PathAccess(access, path).IgnoreIfMissing())
 		}
-		access := landlock.AccessFSSet(readFile)
-		if st.IsDir() {
-			access |= readDir
-		}
-		rules = append(rules, landlock.PathAccess(access, path).IgnoreIfMissing())
 	}
-	for _, dir := range p.Write {
-		rules = append(rules, landlock.PathAccess(readFile|readDir|change, dir).IgnoreIfMissing())
-	}
-	for _, path := range p.Connect {
-		rules = append(rules, landlock.PathAccess(ll.AccessFSResolveUnix, path).IgnoreIfMissing())
-	}
+	allow(p.Read, readFile|readDir)
+	allow(p.Write, readFile|readDir|change)
+	allow(p.Connect, ll.AccessFSResolveUnix)
 	return rules
 }
 
@@ -120,8 +119,11 @@ func dropCapabilities() error {
 		return err
 	}
 	left := sets[0].Permitted & kept
-	sets = [2]unix.CapUserData{{Effective: left, Permitted: left}}
-	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(head)), uintptr(unsafe.Pointer(&sets)), 0)
+	wanted := [2]unix.CapUserData{{Effective: left, Permitted: left}}
+	if sets == wanted {
+		return nil // an ordinary user: all threads need not be stopped
+	}
+	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(head)), uintptr(unsafe.Pointer(&wanted)), 0)
 	if errno != 0 {
 		return errno
 	}

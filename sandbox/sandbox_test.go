@@ -126,7 +126,7 @@ func confined(dir string) error {
 	time.Sleep(10 * time.Millisecond)
 	box, err := New(Policy{
 		Read:  []string{filepath.Join(dir, "a"), filepath.Join(dir, "single"), filepath.Join(dir, "link"), filepath.Join(dir, "missing")},
-		Write: []string{filepath.Join(dir, "w")},
+		Write: []string{filepath.Join(dir, "w"), filepath.Join(dir, "missing")},
 	})
 	if err != nil {
 		return err
