@@ -79,23 +79,11 @@ func (c *Comparison) newInput(ckpt *format.Checkpoint, i int, side *Side) (input
 	}
 	in := input{
 		where: fmt.Sprintf("%s: tensor %q", t.Shard.Path, t.Name), dtype: t.DType, bytes: t.Bytes,
-		src:   watched{format.ContentReader{Content: content}, c.progress},
+		src:   format.Watched{ReaderAt: format.ContentReader{Content: content}, Read: c.progress},
 		parts: int64(side.parts), wide: !decode.Supported(t.DType),
 	}
 	in.unit, in.size = t.DType.Block()
 	return in, nil
-}
-
-// watched tells of what is read.
-type watched struct {
-	io.ReaderAt
-	read func(n int)
-}
-
-func (w watched) ReadAt(p []byte, off int64) (int, error) {
-	n, err := w.ReaderAt.ReadAt(p, off)
-	w.read(n)
-	return n, err
 }
 
 // cut chooses the piece: a slice of dimension 0, else of the last one, where both shapes have such

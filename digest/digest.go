@@ -4,7 +4,6 @@ package digest
 
 import (
 	"crypto/sha256"
-	"errors"
 	"io"
 	"math"
 
@@ -91,16 +90,4 @@ func (r *Result) merge(u *Result) {
 	}
 	merged.Has = r.Has | u.Has
 	*r = merged
-}
-
-// readFull fills p: a source that ends early is a fault.
-func readFull(src io.ReaderAt, p []byte, off int64) error {
-	n, err := src.ReadAt(p, off)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

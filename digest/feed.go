@@ -3,6 +3,8 @@ package digest
 import (
 	"io"
 	"sync"
+
+	"weightfs/format/tensor"
 )
 
 const (
@@ -60,7 +62,7 @@ func fill(src io.ReaderAt, size, step int64, ring *[chunkCount]*chunk, pipes []c
 		c := ring[i%chunkCount]
 		c.busy.Wait()
 		c.p = c.p[:min(step, size-off)]
-		if err := readFull(src, c.p, off); err != nil {
+		if err := tensor.ReadFull(src, c.p, off); err != nil {
 			return err
 		}
 		c.busy.Add(len(pipes))
@@ -77,7 +79,7 @@ func feedInline(src io.ReaderAt, size, step int64, sinks []func(p []byte)) error
 	defer chunks.Put(c)
 	for off := int64(0); off < size; off += step {
 		c.p = c.p[:min(step, size-off)]
-		if err := readFull(src, c.p, off); err != nil {
+		if err := tensor.ReadFull(src, c.p, off); err != nil {
 			return err
 		}
 		for _, sink := range sinks {

@@ -208,7 +208,7 @@ func (s *Store) append() error {
 	}
 	defer f.Close()
 	head := make([]byte, headLen)
-	if err := readFull(f, head, 0); err != nil {
+	if err := tensor.ReadFull(f, head, 0); err != nil {
 		return err
 	}
 	st, err := f.Stat()

@@ -50,22 +50,23 @@ func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum dige
 	if err != nil {
 		return digest.Result{}, err
 	}
-	r, err := sum(c.digests[file], watched{ContentReader{content}, read}, &info, want)
+	r, err := sum(c.digests[file], Watched{ContentReader{content}, read}, &info, want)
 	if err != nil {
 		return r, fmt.Errorf("%s: tensor %q: %w", c.Shards[file].Path, info.Name, err)
 	}
 	return r, nil
 }
 
-// watched tells of what is read.
-type watched struct {
+// Watched tells Read of every n bytes that are read.
+type Watched struct {
 	io.ReaderAt
-	read func(n int)
+	Read func(n int)
 }
 
-func (w watched) ReadAt(p []byte, off int64) (int, error) {
+// ReadAt implements io.ReaderAt.
+func (w Watched) ReadAt(p []byte, off int64) (int, error) {
 	n, err := w.ReaderAt.ReadAt(p, off)
-	w.read(n)
+	w.Read(n)
 	return n, err
 }
 
@@ -74,7 +75,7 @@ func (c *Checkpoint) RedigestFile(shard int, read func(n int)) (digest.Result, e
 	s := c.Shards[shard]
 	n := s.Size()
 	whole := tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
-	r, err := c.digests[shard].Renew(watched{s, read}, &whole, digest.Hash)
+	r, err := c.digests[shard].Renew(Watched{s, read}, &whole, digest.Hash)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", s.Path, err)
 	}

@@ -63,7 +63,7 @@ func findQuantState(t tensor.Info, find Lookup) (state quantState, ok bool) {
 			continue
 		}
 		text := make([]byte, info.Bytes)
-		if readFull(data, text, 0) == nil && json.Unmarshal(text, &state) == nil {
+		if tensor.ReadFull(data, text, 0) == nil && json.Unmarshal(text, &state) == nil {
 			return state, true
 		}
 	}

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -39,7 +38,7 @@ func (s *scratch) read(i int, src io.ReaderAt, off, n int64) ([]byte, error) {
 		s.raw[i] = make([]byte, n)
 	}
 	p := s.raw[i][:n]
-	return p, readFull(src, p, off)
+	return p, tensor.ReadFull(src, p, off)
 }
 
 // floats fills buffer i with n elements of a supported type from element first of src on; both are
@@ -71,7 +70,7 @@ func Reader(d tensor.DType, elems int64, src io.ReaderAt) io.ReaderAt {
 	unit, size := d.Block()
 	return &reader{elems, unit, func(s *scratch, dst []float32, first int64) error {
 		if b := bytesOf(dst); d == tensor.F32 && b != nil {
-			return readFull(src, b, 4*first)
+			return tensor.ReadFull(src, b, 4*first)
 		}
 		in, err := s.read(0, src, first/unit*size, int64(len(dst))/unit*size)
 		if err != nil {
@@ -120,16 +119,4 @@ func (r *reader) step(s *scratch, p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	return putFloats(p, dst, int(skip)), nil
-}
-
-// readFull fills p: what io.ReaderAt may leave out at the end of src is a fault here.
-func readFull(src io.ReaderAt, p []byte, off int64) error {
-	n, err := src.ReadAt(p, off)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
