@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,6 +38,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	if signal.Ignored(unix.SIGHUP) {
+		// Tests that were started by nohup(1): what ignores the signal would pass that on to every server.
+		signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
+	}
 	testdata, err := filepath.Abs("../testdata")
 	if err != nil {
 		t.Fatal(err)
