@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"weightfs/format"
 	"weightfs/format/tensor"
 	"weightfs/fs"
 	"weightfs/sandbox"
@@ -160,7 +160,7 @@ func (s *server) readyLine(c *mountable) string {
 	case s.passedDevice():
 		return c.sum + ", mounted\n"
 	}
-	return fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), shellWord(s.dir))
+	return fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), format.ShellQuote(oneLine(s.dir)))
 }
 
 func (s *server) readyJSON(c *mountable) string {
@@ -210,12 +210,4 @@ func (s *server) untilGone(mount *fs.Server) error {
 			return reported{exitTrouble}
 		}
 	}
-}
-
-// shellWord quotes a path for a command to copy.
-func shellWord(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%:,=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(oneLine(s), "'", `'\''`) + "'"
 }

@@ -145,7 +145,7 @@ func (c *Checkpoint) readmeCommands(b *bytes.Buffer) {
 		{npyView, `python3 -c 'import sys, numpy; print(numpy.load(sys.argv[1], mmap_mode="r"))' %[1]s`},
 	} {
 		if c.shows(v.view.name) && v.view.shows(c.index, node) {
-			file := shellQuote(v.view.name + "/" + path + v.view.ext)
+			file := ShellQuote(v.view.name + "/" + path + v.view.ext)
 			lines = append(lines, strings.Split(fmt.Sprintf(v.commands, file), "\n")...)
 		}
 	}

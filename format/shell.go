@@ -2,12 +2,10 @@ package format
 
 import "strings"
 
-// shellQuote writes a path so that a POSIX shell takes it as one word; a plain one as it is.
-func shellQuote(s string) string {
-	plain := strings.IndexFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+@%,", r)
-	}) < 0
-	if plain {
+// ShellQuote writes a path so that a POSIX shell takes it as one word behind a command; a plain one as
+// it is.
+func ShellQuote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%:,=") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
