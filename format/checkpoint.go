@@ -179,7 +179,7 @@ func (c *Checkpoint) prepare() {
 
 func shardStat(s *Shard) Stat {
 	st := Stat{Mode: s.stat.Mode().Perm() & 0o444, ModTime: s.stat.ModTime()}
-	st.UID, st.GID = owner(s.stat)
+	st.UID, st.GID = Owner(s.stat)
 	return st
 }
 

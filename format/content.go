@@ -3,6 +3,8 @@ package format
 import (
 	"fmt"
 	"io"
+
+	"weightfs/format/tensor"
 )
 
 // Content is the bytes of a file as consecutive segments.
@@ -45,14 +47,10 @@ func (s Segment) ReadAt(p []byte, off int64) error {
 }
 
 func readFull(r io.ReaderAt, p []byte, off int64) error {
-	n, err := r.ReadAt(p, off)
-	if n == len(p) {
-		return nil
+	if err := tensor.ReadFull(r, p, off); err != nil {
+		return fmt.Errorf("reading %d bytes at %d: %w", len(p), off, err)
 	}
-	if err == nil || err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("reading %d bytes at %d: %w", len(p), off, err)
+	return nil
 }
 
 // segments is the Content of a few segments.

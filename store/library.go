@@ -189,7 +189,7 @@ func dirStat(path string, ino, gen uint64) format.Stat {
 	if err != nil {
 		return st
 	}
-	st.UID, st.GID = owner(info)
+	st.UID, st.GID = format.Owner(info)
 	st.ModTime = info.ModTime()
 	read := info.Mode().Perm() & 0o444
 	st.Mode = os.ModeDir | read | read>>2
