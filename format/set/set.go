@@ -3,6 +3,7 @@
 package set
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"weightfs/format/detect"
 	"weightfs/format/index"
 	"weightfs/format/tensor"
 )
@@ -132,9 +134,13 @@ func findFile(dir, name string, opt Options) (*Set, error) {
 	switch {
 	case isIndex(name) || strings.EqualFold(filepath.Ext(name), ".json"):
 		evident = true
-		err = set.readIndex(name)
+		if err = set.readIndex(name); err != nil {
+			err = cmp.Or(s.misnamed(name), err)
+		}
 	default:
-		err = set.followIndex(s, name, group != nil)
+		if err = s.misnamed(name); err == nil {
+			err = set.followIndex(s, name, group != nil)
+		}
 	}
 	switch {
 	case err != nil:
@@ -159,6 +165,40 @@ func findFile(dir, name string, opt Options) (*Set, error) {
 		set.addSide(s)
 	}
 	return set, nil
+}
+
+// misnamed is the fault of a file that lies beside the weights of a checkpoint and is none itself, such
+// as config.json: the directory was meant.
+func (s *Survey) misnamed(name string) error {
+	if isWeights(name) || isIndex(name) {
+		return nil
+	}
+	look, err := Look(s.Dir)
+	if err != nil || look.Choice == "" && len(look.Candidates) == 0 && !look.Pipeline {
+		return nil
+	}
+	path := filepath.Join(s.Dir, name)
+	if recognised(path) {
+		return nil
+	}
+	return &tensor.FormatError{File: path, Off: -1, Err: tensor.ErrMalformed,
+		Msg: "no checkpoint, but a file beside one", Hint: "name the directory: " + printable(s.Dir)}
+}
+
+// recognised tells whether a file may be a checkpoint by its content, or cannot be read.
+func recognised(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	_, err = detect.Detect(f, st.Size())
+	_, fault := errors.AsType[*tensor.FormatError](err)
+	return !fault
 }
 
 // followIndex takes the index beside a file that names it. An index that cannot be read is the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,6 +174,9 @@ func TestFindRefuses(t *testing.T) {
 		"directory as a shard":   {[]string{idx + "=" + weightMap("d"), "d/"}, idx, nil, tensor.ErrMalformed, []string{"not a regular file"}},
 		"broken index, shard":    {[]string{idx + "=[]", st1, st2}, st1, nil, tensor.ErrMalformed, []string{"an array", idx}},
 		"not an index":           {[]string{`config.json={"a":{"b":[1,2]}}`}, "config.json", nil, tensor.ErrMalformed, []string{"no weight_map"}},
+		"config of a model":      {[]string{"config.json={}", "model.safetensors"}, "config.json", nil, tensor.ErrMalformed, []string{"config.json: no checkpoint", "name the directory: "}},
+		"card of many models":    {[]string{"README.md=# a", "a.gguf", "b.gguf"}, "README.md", nil, tensor.ErrMalformed, []string{"name the directory: "}},
+		"list of a pipeline":     {[]string{"model_index.json={}", "unet/d.safetensors"}, "model_index.json", nil, tensor.ErrMalformed, []string{"name the directory: "}},
 		"text for a link":        {[]string{idx + "=../../blobs/cccc"}, idx, nil, tensor.ErrMalformed, []string{"symbolic link", "../../blobs/cccc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,6 +202,15 @@ func TestFindRefuses(t *testing.T) {
 				t.Errorf("more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// A checkpoint of an odd name beside another is one all the same.
+func TestFindDecidesOddNamesByContent(t *testing.T) {
+	dir := tree(t, "model.safetensors", "weights=GGUF\x03\x00\x00\x00")
+	s, err := Find(filepath.Join(dir, "weights"), Options{})
+	if err != nil || !slices.Equal(s.Files, []string{"weights"}) {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
