@@ -344,9 +344,9 @@ func (k *keeper) finish(socket string) {
 
 // socketOfMetrics is the address of the metrics, as it is from every directory.
 func (k *keeper) socketOfMetrics() string {
-	path, isUnix := strings.CutPrefix(k.metricsAddr, "unix:")
+	path, isUnix := strings.CutPrefix(k.metricsAddr.String(), "unix:")
 	if abs, err := filepath.Abs(path); isUnix && err == nil {
 		return abs
 	}
-	return k.metricsAddr
+	return k.metricsAddr.String()
 }

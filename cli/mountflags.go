@@ -13,6 +13,7 @@ import (
 
 	"weightfs/format"
 	"weightfs/fs"
+	"weightfs/metrics"
 )
 
 // mountFlags are the flags of `mount`. Each Value reads what it prints: the server is started with
@@ -27,7 +28,7 @@ type mountFlags struct {
 	grace      time.Duration
 	options    []string
 
-	metricsAddr string
+	metricsAddr listenAddr
 	noSandbox   bool
 }
 
@@ -51,9 +52,25 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.fs.XAttr, "xattr", false, "show extended attributes: user.tensor.name, dtype, shape, file, offset")
 	fl.StringVar(&f.fs.FsName, "fsname", "", "what df and findmnt show as the source")
 	fl.DurationVar(&f.wait, "wait", 20*time.Second, "how long to wait until the tree can be read; 0 waits for ever")
-	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "serve Prometheus metrics and /healthz at this TCP address (127.0.0.1:9464) or unix socket (unix:PATH)")
+	fl.Var(&f.metricsAddr, "metrics-addr", "serve Prometheus metrics and /healthz at this TCP address (127.0.0.1:9464) or unix socket (unix:PATH)")
 	fl.BoolVar(&f.noSandbox, "no-sandbox", false, "leave the server all that its user can do: it may open other files than the checkpoint's and the cache's")
 	fl.DurationVar(&f.grace, "grace", 10*time.Second, "how long files that are open may still be read when the server is told to end")
+}
+
+// listenAddr is where the metrics are served; empty for nowhere.
+type listenAddr string
+
+func (a *listenAddr) Type() string   { return "address" }
+func (a *listenAddr) String() string { return string(*a) }
+
+func (a *listenAddr) Set(s string) error {
+	if s != "" {
+		if err := metrics.CheckAddr(s); err != nil {
+			return err
+		}
+	}
+	*a = listenAddr(s)
+	return nil
 }
 
 // viewList is a list of views.

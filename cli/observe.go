@@ -37,7 +37,7 @@ func (m *mounting) showMetrics(counts *metrics.Metrics, health func() error) (do
 	if counts == nil {
 		return func() {}
 	}
-	s, err := counts.Serve(m.metricsAddr, health)
+	s, err := counts.Serve(m.metricsAddr.String(), health)
 	if err != nil {
 		m.warn(err.Error() + " (mounted without metrics)")
 		return func() {}

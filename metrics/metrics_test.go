@@ -194,6 +194,10 @@ func TestUnfitAddresses(t *testing.T) {
 		"unix:" + strings.Repeat("x", 108): "108 bytes",
 		filepath.Join(t.TempDir(), "no/s"): "no such file",
 	} {
+		badForm := !strings.HasPrefix(word, "in use") && !strings.HasPrefix(word, "no such")
+		if err := CheckAddr(addr); (err != nil) != badForm {
+			t.Errorf("CheckAddr(%q): %v", addr, err)
+		}
 		s, err := New("").Serve(addr, nil)
 		if err == nil {
 			s.Close()

@@ -78,31 +78,49 @@ func (s *Server) Close() error {
 // an address of its own choice.
 const maxSocketPath = 107
 
-func listen(addr string) (net.Listener, error) {
+// parse gives the network and the address of what Serve takes. "" would be any port of every network.
+func parse(addr string) (network, address string, err error) {
 	path, isUnix := strings.CutPrefix(addr, "unix:")
-	if !isUnix && !filepath.IsAbs(path) {
-		if _, _, err := net.SplitHostPort(addr); err != nil { // "" would be any port of every network
-			return nil, err
+	if isUnix || filepath.IsAbs(path) {
+		if path == "" || len(path) > maxSocketPath {
+			return "", "", fmt.Errorf("path of a unix socket has %d bytes, not 1 to %d", len(path), maxSocketPath)
 		}
-		return net.Listen("tcp", addr)
+		return "unix", path, nil
 	}
-	if path == "" || len(path) > maxSocketPath {
-		return nil, fmt.Errorf("path of a unix socket has %d bytes, not 1 to %d", len(path), maxSocketPath)
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
 	}
-	l, err := net.Listen("unix", path)
-	if err == nil || !abandoned(path) {
-		return l, err
+	return "tcp", addr, err
+}
+
+// CheckAddr says what is wrong with an address at which no Serve could listen.
+func CheckAddr(addr string) error {
+	if _, _, err := parse(addr); err != nil {
+		return fmt.Errorf("neither HOST:PORT (127.0.0.1:9464) nor unix:PATH: %w", err)
 	}
-	if err := os.Remove(path); err != nil {
+	return nil
+}
+
+func listen(addr string) (net.Listener, error) {
+	network, address, err := parse(addr)
+	if err != nil {
 		return nil, err
 	}
-	return net.Listen("unix", path)
+	l, err := net.Listen(network, address)
+	if err == nil || network != "unix" || !abandoned(address) {
+		return l, err
+	}
+	if err := os.Remove(address); err != nil {
+		return nil, err
+	}
+	return net.Listen(network, address)
 }
 
 // Clear removes the socket that a server which is gone has left at addr.
 func Clear(addr string) error {
-	path, isUnix := strings.CutPrefix(addr, "unix:")
-	if !isUnix && !filepath.IsAbs(path) || !abandoned(path) {
+	network, path, err := parse(addr)
+	if err != nil || network != "unix" || !abandoned(path) {
 		return nil
 	}
 	return os.Remove(path)
