@@ -153,9 +153,10 @@ func (r *reply) Done() {
 const usualRead = 128 << 10
 
 // giveBack frees the memory behind a request's buffer. go-fuse keeps one of every length for every
-// processor, up to 1 MiB: half a gigabyte for four, of which it and most replies use nothing.
+// processor, up to 1 MiB: half a gigabyte for four, of which it and most replies use nothing. Those of
+// the full length are the next ones' of a sequential read, which would find every page of them missing.
 func giveBack(buffer []byte) {
-	if len(buffer) <= usualRead {
+	if len(buffer) <= usualRead || len(buffer) == maxRequest {
 		return
 	}
 	page := os.Getpagesize()
