@@ -50,7 +50,7 @@ func (f *manyFlags) openAny(source string) (*format.Checkpoint, *store.Library, 
 
 // notShown tells, by names alone, of checkpoints below a directory that is taken for one.
 func notShown(source, flag string) []string {
-	place, err := store.Resolve(source, store.System())
+	place, err := resolve(source)
 	if err != nil {
 		return nil
 	}
@@ -87,11 +87,13 @@ func isMany(err error) bool {
 func (f *manyFlags) library(source string) (*store.Library, error) {
 	dir := source
 	if _, err := os.Stat(dir); err != nil {
-		place, err := store.Resolve(source, store.System())
+		place, err := resolve(source)
 		if err != nil {
 			return nil, err
 		}
 		dir = place.Path
+	} else if err := refuseMounted(dir); err != nil {
+		return nil, err
 	}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, usageError("%s: %w, as --many wants it", source, syscall.ENOTDIR)

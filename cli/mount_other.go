@@ -37,3 +37,5 @@ func noFUSE(use, short string) *cobra.Command {
 }
 
 func helperPage(*cobra.Command) []byte { return nil } // its options are those of a mount
+
+func refuseMounted(string) error { return nil }

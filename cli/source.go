@@ -23,12 +23,21 @@ func (f *openFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.opt.Partial, "partial", false, "accept a set that lacks shards, with a warning for each")
 }
 
+// resolve finds what a SOURCE names.
+func resolve(source string) (store.Place, error) {
+	place, err := store.Resolve(source, store.System())
+	if err == nil && place.Blobs == nil {
+		err = refuseMounted(place.Path)
+	}
+	return place, err
+}
+
 // open opens the checkpoint that a SOURCE names.
 func (f *openFlags) open(source string) (*format.Checkpoint, error) {
 	if source == "" {
 		return nil, failf(exitNoSource, "SOURCE is empty")
 	}
-	place, err := store.Resolve(source, store.System())
+	place, err := resolve(source)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ type target struct {
 
 // findAll gives the checkpoint that a source is, or all that it holds.
 func findAll(source string) []target {
-	place, err := store.Resolve(source, store.System())
+	place, err := resolve(source)
 	if err != nil {
 		return []target{{name: source, err: err}}
 	}

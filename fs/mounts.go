@@ -4,11 +4,13 @@ package fs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ var (
 type Mounted struct {
 	Source       string
 	Dir          string // the mount point
+	Root         string // what of the mounted tree is there: "/" for all of it
 	Type         string
 	Major, Minor int
 	UID          int // of who mounted it, -1 unless it is FUSE
@@ -53,6 +56,29 @@ func Find(mp string) (m Mounted, ok bool, err error) {
 	return list[len(list)-1], true, nil
 }
 
+// Around gives the mount of weightfs that shows a path, and where that is without links. Of a mount of
+// only a part of a tree, as containers have it, it tells nothing.
+func Around(path string) (m Mounted, real string, ok bool) {
+	real, err := realpath(path)
+	if err != nil {
+		return Mounted{}, "", false
+	}
+	list, err := mountTable(func(m *mountinfo.Info) (skip, stop bool) {
+		rel, err := filepath.Rel(m.Mountpoint, real)
+		return err != nil || !filepath.IsLocal(rel), false
+	})
+	if err != nil || len(list) == 0 {
+		return Mounted{}, "", false
+	}
+	m = slices.MaxFunc(list, func(a, b Mounted) int { return cmp.Compare(len(a.Dir), len(b.Dir)) })
+	for _, over := range list {
+		if over.Dir == m.Dir {
+			m = over // the uppermost
+		}
+	}
+	return m, real, m.Ours() && m.Root == "/"
+}
+
 func mountTable(filter mountinfo.FilterFunc) ([]Mounted, error) {
 	infos, err := mountinfo.GetMounts(filter)
 	if err != nil {
@@ -60,7 +86,7 @@ func mountTable(filter mountinfo.FilterFunc) ([]Mounted, error) {
 	}
 	list := make([]Mounted, len(infos))
 	for i, m := range infos {
-		list[i] = Mounted{Source: m.Source, Dir: m.Mountpoint, Type: m.FSType, Major: m.Major, Minor: m.Minor, UID: userID(m.VFSOptions)}
+		list[i] = Mounted{Source: m.Source, Dir: m.Mountpoint, Root: m.Root, Type: m.FSType, Major: m.Major, Minor: m.Minor, UID: userID(m.VFSOptions)}
 	}
 	return list, nil
 }
