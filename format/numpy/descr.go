@@ -2,6 +2,7 @@ package numpy
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -73,7 +74,7 @@ func parseDescr(descr any) (element, error) {
 		return element{dtype: d, swap: big && d.Word() > 1 && !void, guess: void}, nil
 	}
 	switch {
-	case kind == "V" && size > 0:
+	case kind == "V" && size > 0 && size <= math.MaxInt32:
 		return element{dtype: tensor.U8, bytes: uint64(size), guess: true}, nil
 	case kind == "O":
 		return element{}, fmt.Errorf("%w: descr %q: objects are pickled, and are not read", tensor.ErrUnsupported, s)

@@ -51,8 +51,8 @@ func (p *literal) peek() byte {
 			p.i += n
 		case strings.IndexByte(" \t\f\r\n", c) >= 0:
 			p.i++
-		case c == '\\' && p.newline(p.i+1) > 0:
-			p.i += 1 + p.newline(p.i+1)
+		case c == '\\' && p.continued() > 0:
+			p.i += p.continued()
 		case c == 0: // no Python source has one; 0 must not be taken for the end
 			return 0xff
 		default:
@@ -60,6 +60,15 @@ func (p *literal) peek() byte {
 		}
 	}
 	return 0
+}
+
+// continued is the length of a backslash and the line end behind it; another line must follow.
+func (p *literal) continued() int {
+	n := p.newline(p.i + 1)
+	if n == 0 || p.i+1+n == len(p.s) {
+		return 0
+	}
+	return 1 + n
 }
 
 // newline is the length of the line end at i, 0 where there is none.

@@ -61,7 +61,7 @@ def archives(a):
 
 
 KINDS = ("b1 ? b B i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 h H i I l L q Q p P n N e f d g F D G c S U V O S5 U3 V1 V2 V3 V16 V0 f1 "
-         "f16 c32 c4 i3 i16 b2 u0 M8 m8 M8[ns] m8[s] O8 a5 T f04 i04 V02 x 1f4 3f4 (2,)f4 f4,f4 f8, b01 ?1 h2 bool bool_ bool8 int "
+         "f16 c32 c4 i3 i16 b2 u0 M8 m8 M8[ns] m8[s] O8 a5 T f04 i04 V02 V2147483647 V2147483648 x 1f4 3f4 (2,)f4 f4,f4 f8, b01 ?1 h2 bool bool_ bool8 int "
          "int_ int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 float float_ float16 float32 float64 float96 float128 "
          "complex complex_ complex64 complex128 complex256 half single double longdouble byte ubyte short ushort intc uintc long "
          "ulong longlong ulonglong intp uintp csingle cdouble clongdouble str bytes object void datetime64 float8_e3m4 int4 "
@@ -101,7 +101,8 @@ HEADERS = [
     "(1+1, 3)", "(1+2j, 3)", "(True, 3)", "(None, 3)", "('2', 3)", "((2), 3)", "((2, 3))", "(((2, 3)))", "((2, 3),)", "(2, 3,)", "(2, 3,,)",
     "(2 3)", "(2, 3", "2, 3", "(2, 3))", "(18446744073709551616, 3)", "(9223372036854775808, 0)", "(9223372036854775807, 0)", "{2, 3}",
     "(2,\\\n3)", "(2,\\ 3)", "(2,\0 3)", "(2,\f3)", "(2,\v3)", "(2,\u00a03)", "(0xFFL, 3)", "(2LL, 3)", "(L, 3)", "(2L3, 3)",
-    "(" * 40 + "2" + ",)" * 40, "(" + "1, " * 64 + ")", "(" + "1, " * 65 + ")")]
+    "(" * 40 + "2" + ",)" * 40, "(" + "1, " * 64 + ")", "(" + "1, " * 65 + ")")
+] + [GOOD + "\\\n", GOOD + "\n\\\n", GOOD + "\\\n\n", "\\\n" + GOOD]
 
 
 def read(version, text):
