@@ -309,6 +309,8 @@ func Local(name string) (string, error) {
 		return "", fmt.Errorf("the file name %q has a NUL in it", name)
 	case strings.ContainsRune(name, '\\'):
 		return "", fmt.Errorf("the file name %q has a backslash in it", name)
+	case strings.HasSuffix(name, "/"):
+		return "", fmt.Errorf("the path %q names a directory, not a file", name)
 	case path.IsAbs(name):
 		return "", fmt.Errorf("the path %q is absolute and leaves the directory", name)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,15 @@ func TestDeepNestingIsRefused(t *testing.T) {
 	}
 }
 
+// "model.data/" is no way to name a file; cleaned it would be one.
+func TestLocalRefusesDirectories(t *testing.T) {
+	for _, name := range []string{"model.data/", "dir/model.data//", "./"} {
+		if clean, err := Local(name); err == nil {
+			t.Errorf("%q became %q", name, clean)
+		}
+	}
+}
+
 func TestLocalStaysInside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringOf(rapid.SampledFrom([]rune("a./\\\x00é-"))).Draw(t, "name")
@@ -131,7 +141,13 @@ func FuzzParseIndex(f *testing.F) {
 	f.Add([]byte(`{"weight_map":{"a":"x/../y","b":1}}`))
 	f.Add([]byte("{\"weight_map\":{\"\\ud800\":\"\xff\"}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		got, err := parseIndex(data)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10+200*uint64(len(data)) {
+			t.Errorf("%d bytes allocated for an index of %d", n, len(data))
+		}
 		if (err == nil) == (got == nil) {
 			t.Fatalf("%v and %v", got, err)
 		}
