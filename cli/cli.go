@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,23 +107,35 @@ checkpoint is executed.`,
 	return root
 }
 
-// exactly wants n positional arguments, or more with atLeast, and names them when they are not there.
-func exactly(n int, names string) cobra.PositionalArgs {
+// exactly wants n positional arguments, which names lists.
+func exactly(n int, names string) cobra.PositionalArgs { return between(n, n, names) }
+
+// between wants lo to hi positional arguments, or any number from lo on where hi is 0.
+func between(lo, hi int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageError("%s takes %s, not %s (usage: %s)", c.CommandPath(), names, plural(len(args), "argument"), c.UseLine())
+		switch {
+		case len(args) < lo:
+			return usageError("%s: %s (usage: %s)", c.Name(), missing(c, len(args)), usageLine(c))
+		case hi >= lo && len(args) > hi:
+			return usageError("%s takes %s, not %s (usage: %s)", c.Name(), names, plural(len(args), "argument"), usageLine(c))
 		}
 		return nil
 	}
 }
 
-func between(lo, hi int, names string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) < lo || hi > 0 && len(args) > hi {
-			return usageError("%s takes %s, not %s (usage: %s)", c.CommandPath(), names, plural(len(args), "argument"), c.UseLine())
-		}
-		return nil
+// missing names the first argument that is not there, by the usage line, and what it may be.
+func missing(c *cobra.Command, given int) string {
+	words := slices.DeleteFunc(strings.Fields(c.Use)[1:], func(word string) bool { return strings.HasPrefix(word, "[") })
+	name := strings.TrimSuffix(words[given], "...")
+	switch name {
+	case "SOURCE":
+		return "SOURCE is missing: the file or directory of a checkpoint"
+	case "TENSOR", "TENSOR|PATH":
+		return name + " is missing: weightfs ls SOURCE lists the tensors"
+	case "MOUNTPOINT":
+		return "MOUNTPOINT is missing: a directory"
 	}
+	return name + " is missing"
 }
 
 // onTerminal tells whether w is a person's terminal.

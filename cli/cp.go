@@ -19,8 +19,9 @@ func (a *app) cp() *cobra.Command {
 	var f openFlags
 	cp := &copying{app: a}
 	c := &cobra.Command{
-		Use:   "cp [-r] SOURCE TENSOR|PATH... DEST",
-		Short: "Copy tensors, files or whole views out of a checkpoint, without a mount",
+		Use:        "cp [-r] SOURCE TENSOR|PATH... DEST",
+		SuggestFor: []string{"copy", "extract", "convert", "export"},
+		Short:      "Copy tensors, files or whole views out of a checkpoint, without a mount",
 		Long: `Copy tensors, files or whole views out of a checkpoint, without a mount. Each argument is tried as a
 tensor's name first (copied as NAME.raw), then as a path of the tree that weightfs mount shows:
 

@@ -18,8 +18,9 @@ import (
 func (a *app) diff() *cobra.Command {
 	d := &diffing{app: a}
 	c := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Tell in what two checkpoints differ, tensor by tensor",
+		Use:        "diff A B",
+		SuggestFor: []string{"compare", "cmp"},
+		Short:      "Tell in what two checkpoints differ, tensor by tensor",
 		Long: `Tell in what two checkpoints differ: tensors that were added, removed or renamed (the same bytes under
 another name), and those of another type, shape or value. Values are compared decoded, so the
 checkpoints need not be of one format; --map makes names agree:

@@ -18,9 +18,10 @@ func (a *app) info() *cobra.Command {
 	var f openFlags
 	var duplicates bool
 	c := &cobra.Command{
-		Use:   "info SOURCE",
-		Short: "Sum up a checkpoint: files, types, metadata, warnings",
-		Args:  exactly(1, "SOURCE"),
+		Use:        "info SOURCE",
+		SuggestFor: []string{"inspect", "stat", "stats"},
+		Short:      "Sum up a checkpoint: files, types, metadata, warnings",
+		Args:       exactly(1, "SOURCE"),
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.withCheckpoint(func(c *format.Checkpoint, _ []string) error {

@@ -19,8 +19,9 @@ func (a *app) ls() *cobra.Command {
 	var f manyFlags
 	var long bool
 	c := &cobra.Command{
-		Use:   "ls SOURCE [PATTERN]",
-		Short: "List the tensors of a checkpoint, or the checkpoints of a directory",
+		Use:        "ls SOURCE [PATTERN]",
+		SuggestFor: []string{"list", "dir", "tree"},
+		Short:      "List the tensors of a checkpoint, or the checkpoints of a directory",
 		Long: `List the tensors of a checkpoint. PATTERN is a shell glob over their names, in which * matches
 dots and slashes too: weightfs ls model.safetensors '*q_proj*'
 

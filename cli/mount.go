@@ -55,7 +55,7 @@ func (a *app) twoArguments(root *cobra.Command) {
 		case !isSource(args[0]):
 			return unknownCommand(root, args[0])
 		case len(args) != 2:
-			return usageError("weightfs SOURCE MOUNTPOINT takes two arguments, not %d", len(args))
+			return usageError("weightfs SOURCE MOUNTPOINT takes two arguments, not %d (weightfs ls SOURCE and weightfs info SOURCE look into one)", len(args))
 		}
 		return m.run(c.Flags(), args, mountWords{system: true})
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,12 @@ func unknownCommand(root *cobra.Command, word string) error {
 	}
 	var verbs []string
 	for _, c := range root.Commands() {
+		switch {
+		case c.Name() == word:
+			return usageError("-- in front of the command %s: it belongs behind it (usage: %s)", word, usageLine(c))
+		case c.HasAlias(word), slices.Contains(c.SuggestFor, word):
+			return usageError("unknown command %q: did you mean %q?", word, c.Name())
+		}
 		verbs = append(verbs, c.Name())
 	}
 	return usageError("unknown command %q: %s", word, didYouMean(word, verbs, "see weightfs --help"))

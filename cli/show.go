@@ -19,8 +19,9 @@ func (a *app) show() *cobra.Command {
 	var f openFlags
 	var slice string
 	c := &cobra.Command{
-		Use:   "show SOURCE TENSOR",
-		Short: "Show a tensor's shape and a corner of its values as numbers",
+		Use:        "show SOURCE TENSOR",
+		SuggestFor: []string{"print", "dump", "view"},
+		Short:      "Show a tensor's shape and a corner of its values as numbers",
 		Long: `Show a tensor's shape and a corner of its values as numbers, decoded where the type is packed.
 TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.npy.
 --slice takes indices, START:STOP and ... as NumPy does between brackets, but no steps: weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8`,

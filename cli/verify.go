@@ -18,8 +18,9 @@ import (
 func (a *app) verify() *cobra.Command {
 	v := &verifying{app: a}
 	c := &cobra.Command{
-		Use:   "verify SOURCE...",
-		Short: "Check checkpoints: structure, hashes, NaN",
+		Use:        "verify SOURCE...",
+		SuggestFor: []string{"check", "validate"},
+		Short:      "Check checkpoints: structure, hashes, NaN",
 		Long: `Check checkpoints: the structure of every file, those faults too that --lenient would accept, and
 that every byte range can be read. Of a directory all checkpoints in it and below it are checked.
 
