@@ -79,12 +79,8 @@ func CountBelow(p Place) (n int, all bool) {
 
 // Count is the number of the library's checkpoints by their names. all is false when there may be more.
 func (l *Library) Count() (n int, all bool) {
-	l.root.mu.Lock()
-	l.root.refresh()
-	entries := l.root.entries
-	l.root.mu.Unlock()
 	c := counter{left: mostCounted}
-	c.add(entries)
+	c.add(l.root.list())
 	return c.n, c.left >= 0
 }
 

@@ -48,7 +48,10 @@ func (f *folder) TTL() time.Duration { return ttl }
 // Lookup implements format.Dir.
 func (f *folder) Lookup(name string) (format.Node, error) {
 	e, ok := f.find(name)
-	if !ok {
+	switch {
+	case !ok && f.hasReadme(name):
+		return f.lib.readme(), nil
+	case !ok:
 		return nil, iofs.ErrNotExist
 	}
 	if e.scan != nil {
@@ -77,15 +80,26 @@ func (f *folder) find(name string) (entry, bool) {
 
 // List implements format.Dir.
 func (f *folder) List() format.Listing {
-	f.mu.Lock()
-	f.refresh()
-	entries := f.entries
-	f.mu.Unlock()
-	list := make(listing, len(entries))
-	for i, e := range entries {
-		list[i] = format.Dirent{Name: e.name, Ino: f.lib.ino(f.child(e.name)), Type: iofs.ModeDir}
+	entries := f.list()
+	list := make(listing, 0, len(entries)+1)
+	if _, taken := f.find(readmeName); !taken && f.hasReadme(readmeName) {
+		list = append(list, format.Dirent{Name: readmeName, Ino: f.lib.ino(f.child(readmeName))})
+	}
+	for _, e := range entries {
+		list = append(list, format.Dirent{Name: e.name, Ino: f.lib.ino(f.child(e.name)), Type: iofs.ModeDir})
 	}
 	return list
+}
+
+// hasReadme tells that a name is the library's README.txt, which is at the top.
+func (f *folder) hasReadme(name string) bool { return f == f.lib.root && name == readmeName }
+
+// list is the entries as they are now.
+func (f *folder) list() []entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	return f.entries
 }
 
 // refresh scans again when the last scan is old. A directory that cannot be read any more is empty.

@@ -23,9 +23,10 @@ type OpenFunc func(p Place, inoBase, gen uint64) (root format.Dir, close func() 
 // changed checkpoint is another inode (the next Stat.Gen). An earlier state stays open until Close,
 // since files of it may be in use.
 type Library struct {
-	open OpenFunc
-	opt  set.Options
-	root *folder
+	open   OpenFunc
+	opt    set.Options
+	root   *folder
+	readme func() *textFile
 
 	mu          sync.Mutex
 	inos        map[string]uint64
@@ -65,7 +66,7 @@ func NewLibrary(dir string, opt set.Options, open OpenFunc) (*Library, error) {
 	} else if rest := look.Rest(); len(rest) > 0 {
 		l.warnings = append(l.warnings, "left out: "+set.Enumerate(rest, 10))
 	}
-	l.root = l.folder("", e)
+	l.root, l.readme = l.folder("", e), sync.OnceValue(l.newReadme)
 	if any, err := l.holdsAny(e, &budget{dirs: 20_000, depth: 8}); err != nil || !any {
 		return nil, errors.Join(err, &set.NoneError{Dir: dir, Names: look.Dirs})
 	}

@@ -90,9 +90,14 @@ func walk(t testing.TB, l *Library) []string {
 				t.Errorf("%s/%s: inode %d listed, %d looked up", path, e.Name, e.Ino, n.Stat().Ino)
 			}
 			below := strings.TrimPrefix(path+"/"+e.Name, "/")
-			if _, ok := n.(*generation); ok {
+			switch n := n.(type) {
+			case *generation:
 				out = append(out, below)
-			} else {
+			case *textFile:
+				if below != readmeName {
+					t.Errorf("%s is a file", below)
+				}
+			default:
 				down(n.(format.Dir), below)
 			}
 		}
@@ -247,7 +252,7 @@ func TestInodesDoNotMeet(t *testing.T) {
 		}
 	}
 	down(l.Root(), "")
-	if len(seen) != 12 {
+	if len(seen) != 13 {
 		t.Errorf("%d nodes: %v", len(seen), seen)
 	}
 }
@@ -334,7 +339,7 @@ func TestNamesComeAndGo(t *testing.T) {
 	}
 	grow(t, dir, "d/c.gguf", "d/e.gguf")
 	settle(l)
-	if diff := cmp.Diff([]string{"b.gguf", "d"}, names(l.Root())); diff != "" {
+	if diff := cmp.Diff([]string{readmeName, "b.gguf", "d"}, names(l.Root())); diff != "" {
 		t.Error(diff)
 	}
 	at(t, l, "d/c.gguf/place.txt")
@@ -350,7 +355,7 @@ func TestNamesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle(l)
-	if got := names(l.Root()); len(got) != 0 {
+	if got := names(l.Root()); len(got) != 1 || got[0] != readmeName {
 		t.Errorf("the directory is gone: %q", got)
 	}
 }

@@ -11,11 +11,7 @@ type Found struct {
 func (l *Library) Walk(visit func(Found)) { l.root.walk(visit) }
 
 func (f *folder) walk(visit func(Found)) {
-	f.mu.Lock()
-	f.refresh()
-	entries := f.entries
-	f.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range f.list() {
 		if e.scan != nil {
 			f.lib.folder(f.child(e.name), e).walk(visit)
 			continue
