@@ -24,7 +24,10 @@ func (a *app) show() *cobra.Command {
 		Short:      "Show a tensor's shape and a corner of its values as numbers",
 		Long: `Show a tensor's shape and a corner of its values as numbers, decoded where the type is packed.
 TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.npy.
---slice takes indices, START:STOP and ... as NumPy does between brackets, but no steps: weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8`,
+--slice takes indices, START:STOP:STEP and ... as NumPy does between brackets:
+
+  weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8
+  weightfs show model.safetensors model.norm.weight --slice ::-1`,
 		Args: exactly(2, "SOURCE and a TENSOR"),
 		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
 			return a.runShow(c, args[0], slice)
@@ -32,7 +35,7 @@ TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.n
 		ValidArgsFunction: f.completeTensors(1),
 	}
 	f.add(c)
-	c.Flags().StringVar(&slice, "slice", "", "the part to show: ranges START:STOP or indices, one for each dimension, with commas between them")
+	c.Flags().StringVar(&slice, "slice", "", "the part to show: ranges START:STOP:STEP or indices, one for each dimension, with commas between them")
 	return c
 }
 
@@ -125,7 +128,7 @@ func (v *values) print(b *bufio.Writer, part []span, all bool) error {
 	edge := uint64(3)
 	total := uint64(1)
 	for _, s := range part {
-		total *= min(s.hi-s.lo, 2*edge)
+		total *= min(s.n, 2*edge)
 	}
 	if all || elementsOf(part) <= showWhole {
 		edge = showMost
@@ -143,10 +146,10 @@ func (v *values) print(b *bufio.Writer, part []span, all bool) error {
 func elementsOf(part []span) uint64 {
 	n := uint64(1)
 	for _, s := range part {
-		if s.hi == s.lo {
+		if s.n == 0 {
 			return 0
 		}
-		hi, lo := bits.Mul64(n, s.hi-s.lo)
+		hi, lo := bits.Mul64(n, s.n)
 		if n = lo; hi != 0 {
 			n = math.MaxUint64 // a dimension of 0 follows
 		}
@@ -173,10 +176,10 @@ func (p *printer) dim(b *bufio.Writer, d int, base uint64) error {
 	s := p.part[d]
 	stride := p.v.stride(d)
 	if s.index {
-		return p.dim(b, d+1, base+s.lo*stride)
+		return p.dim(b, d+1, base+s.start*stride)
 	}
 	b.WriteByte('[')
-	n := s.hi - s.lo
+	n := s.n
 	for i := uint64(0); i < n; i++ {
 		if i > 0 {
 			b.WriteString(p.separator(d))
@@ -189,7 +192,7 @@ func (p *printer) dim(b *bufio.Writer, d int, base uint64) error {
 			i = n - p.edge - 1
 			continue
 		}
-		if err := p.dim(b, d+1, base+(s.lo+i)*stride); err != nil {
+		if err := p.dim(b, d+1, base+s.at(i)*stride); err != nil {
 			return err
 		}
 	}
@@ -250,14 +253,14 @@ func (v *values) jsonDim(b *bufio.Writer, part []span, d int, base uint64) error
 	}
 	s, stride := part[d], v.stride(d)
 	if s.index {
-		return v.jsonDim(b, part, d+1, base+s.lo*stride)
+		return v.jsonDim(b, part, d+1, base+s.start*stride)
 	}
 	b.WriteByte('[')
-	for i := s.lo; i < s.hi; i++ {
-		if i > s.lo {
+	for i := range s.n {
+		if i > 0 {
 			b.WriteString(", ")
 		}
-		if err := v.jsonDim(b, part, d+1, base+i*stride); err != nil {
+		if err := v.jsonDim(b, part, d+1, base+s.at(i)*stride); err != nil {
 			return err
 		}
 	}

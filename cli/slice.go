@@ -1,22 +1,32 @@
 package cli
 
 import (
+	"errors"
+	"math"
 	"strconv"
 	"strings"
 )
 
-// A span is the part of one dimension that is shown: lo to hi, which is left out, or an index.
+// A span is the part of one dimension that is shown: n positions from start on, a step apart, or an
+// index, whose dimension is gone.
 type span struct {
-	lo, hi uint64
-	index  bool
+	start uint64
+	step  int64
+	n     uint64
+	index bool
 }
 
-// parseSlice reads indices and ranges as NumPy takes them between brackets, without steps: `0:3`,
-// `:, -1`, `..., 5`. The brackets may stand there. Dimensions that are not named are whole.
+// at is the i-th position.
+func (s span) at(i uint64) uint64 { return s.start + i*uint64(s.step) }
+
+func whole(dim uint64) span { return span{step: 1, n: dim} }
+
+// parseSlice reads indices and ranges as NumPy takes them between brackets: `0:3`, `:, -1`, `..., ::2`.
+// The brackets may stand there. Dimensions that are not named are whole.
 func parseSlice(text string, shape []uint64) ([]span, error) {
 	part := make([]span, len(shape))
 	for d, dim := range shape {
-		part[d] = span{hi: dim}
+		part[d] = whole(dim)
 	}
 	if strings.TrimSpace(text) == "" {
 		return part, nil
@@ -37,11 +47,8 @@ func parseSlice(text string, shape []uint64) ([]span, error) {
 	}
 	for d, item := range items {
 		s, ok := parseSpan(strings.TrimSpace(item), shape[d])
-		if !ok && strings.Count(item, ":") > 1 {
-			return nil, usageError("--slice %q: %q has a step, which is not supported: START:STOP", text, item)
-		}
 		if !ok {
-			return nil, usageError("--slice %q: %q is neither an index nor START:STOP of a dimension of %d", text, item, shape[d])
+			return nil, usageError("--slice %q: %q is neither an index nor START:STOP:STEP of a dimension of %d", text, item, shape[d])
 		}
 		part[d] = s
 	}
@@ -68,33 +75,62 @@ func fillEllipsis(items []string, dims int) (filled []string, ok bool) {
 }
 
 func parseSpan(item string, dim uint64) (span, bool) {
-	start, stop, isRange := strings.Cut(item, ":")
-	if !isRange {
-		i, ok := position(item, dim)
-		return span{lo: i, hi: i + 1, index: true}, ok && i < dim
+	words := strings.Split(item, ":")
+	length := int64(min(dim, math.MaxInt64)) // a longer one is of a tensor without elements
+	if len(words) == 1 {
+		i, ok := integer(item, 0)
+		if i < 0 {
+			i += length
+		}
+		return span{start: uint64(i), step: 1, n: 1, index: true}, ok && item != "" && 0 <= i && i < length
 	}
-	s := span{hi: dim}
-	ok := true
-	if start = strings.TrimSpace(start); start != "" {
-		s.lo, ok = position(start, dim)
+	step := int64(1)
+	ok := len(words) <= 3
+	if len(words) == 3 {
+		step, ok = integer(words[2], 1)
+		step = max(step, -math.MaxInt64)
 	}
-	if stop = strings.TrimSpace(stop); stop != "" && ok {
-		s.hi, ok = position(stop, dim)
+	first, last := int64(0), length // the ends of a range that names none
+	if step < 0 {
+		first, last = length-1, -1
 	}
-	s.lo, s.hi = min(s.lo, dim), min(s.hi, dim)
-	s.hi = max(s.hi, s.lo)
-	return s, ok
+	start, okStart := bound(words[0], first, length, step)
+	stop, okStop := bound(words[1], last, length, step)
+	if !ok || !okStart || !okStop || step == 0 {
+		return span{}, false
+	}
+	s := span{start: uint64(start), step: step}
+	switch {
+	case step > 0 && start < stop:
+		s.n = uint64((stop-start-1)/step) + 1
+	case step < 0 && stop < start:
+		s.n = uint64((start-stop-1)/-step) + 1
+	}
+	return s, true
 }
 
-// position reads an index; a negative one counts from the end.
-func position(text string, dim uint64) (uint64, bool) {
-	if rest, ok := strings.CutPrefix(text, "-"); ok {
-		n, err := strconv.ParseUint(rest, 10, 64)
-		if err != nil || n > dim {
-			return 0, err == nil
-		}
-		return dim - n, true
+// bound reads an end of a range. A negative one counts from the end, and one outside of the dimension
+// is brought to where a walk by that step would enter or leave it.
+func bound(text string, otherwise, length, step int64) (int64, bool) {
+	if strings.TrimSpace(text) == "" {
+		return otherwise, true
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	return n, err == nil
+	n, ok := integer(text, 0)
+	if n < 0 {
+		n += length
+	}
+	if step < 0 {
+		return min(max(n, -1), length-1), ok
+	}
+	return min(max(n, 0), length), ok
+}
+
+// integer reads a number; one beyond 64 bits is the largest or the least, which is as good here.
+func integer(text string, otherwise int64) (int64, bool) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return otherwise, true
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
