@@ -19,11 +19,16 @@ type Stat struct {
 	Gen     uint64 // differs between a changed checkpoint's old and new nodes of one Ino
 	Mode    iofs.FileMode
 	Size    int64 // exact, before anything has been read
+	Block   int   // bytes that stat(2) recommends to read at a time; 0: as many as one request takes
 	Nlink   uint32
 	UID     uint32
 	GID     uint32
 	ModTime time.Time
 }
+
+// smallBlock is the Block of what readers buffer a little of: stdio(3) and Python fill their buffers, of this
+// size, to read the header of an array that they then map, or a line of what takes long to make.
+const smallBlock = 4096
 
 // A Dir finds its children by name and lists them in natural order.
 type Dir interface {

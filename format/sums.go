@@ -138,8 +138,10 @@ func (sumsFile) Costly() {}
 
 func (c *Checkpoint) sumsFile(ino uint64) Node {
 	s := c.sums()
+	st := c.fileStat(c.spanning, ino, s.Size())
+	st.Block = smallBlock
 	return sumsFile{&fileNode{
-		stat: c.fileStat(c.spanning, ino, s.Size()),
+		stat: st,
 		open: func() (Content, error) {
 			if err := c.fresh(c.Shards...); err != nil {
 				return nil, err

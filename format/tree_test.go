@@ -128,6 +128,20 @@ func TestRowsAreSlicesOfTheFirstDimension(t *testing.T) {
 	}
 }
 
+// numpy.load reads the header of an array through a buffer of st_blksize, and the kernel reads ahead four times
+// that: with blocks of 1 MiB opening a model lazily read all of it.
+func TestArraysHaveSmallBlocks(t *testing.T) {
+	c := openTest(t, sample(t), Options{})
+	for path, want := range map[string]int{
+		"npy/experts.npy": 4096, "f32/model/layers/0/q.weight.npy": 4096, "rows/experts~2/1.npy": 4096, "SHA256SUMS": 4096,
+		"raw/experts.raw": 0, "json/experts.json": 0, "parts/model/layers/0.safetensors": 0, "assembled/model.safetensors": 0,
+	} {
+		if n, err := Lookup(c.Root(), path); err != nil || n.Stat().Block != want {
+			t.Errorf("%s: %d, want %d (%v)", path, n.Stat().Block, want, err)
+		}
+	}
+}
+
 func TestListingIsNatural(t *testing.T) {
 	c := openTest(t, sample(t), Options{})
 	n, err := Lookup(c.Root(), "raw/model/layers")

@@ -9,12 +9,13 @@ import (
 
 // A view shows every tensor, or those with its flag, as one file each, below the same paths.
 type view struct {
-	name string
-	ext  string
-	slot int         // of its inode numbers
-	flag index.Flags // a tensor is in the view when it has it; 0: all are
-	size func(c *Checkpoint, t uint32) int64
-	open func(c *Checkpoint, t uint32) (Content, error)
+	name  string
+	ext   string
+	block int         // Stat.Block of its files
+	slot  int         // of its inode numbers
+	flag  index.Flags // a tensor is in the view when it has it; 0: all are
+	size  func(c *Checkpoint, t uint32) int64
+	open  func(c *Checkpoint, t uint32) (Content, error)
 }
 
 // The flags of a tensor: which views show it.
@@ -40,8 +41,8 @@ const (
 var (
 	rawView  = &view{name: "raw", ext: ".raw", slot: slotRaw, size: rawSize, open: openRaw}
 	jsonView = &view{name: "json", ext: ".json", slot: slotJSON, size: jsonSize, open: openJSON}
-	npyView  = &view{name: "npy", ext: ".npy", slot: slotNPY, flag: flagNPY, size: npySize, open: openNPY}
-	f32View  = &view{name: "f32", ext: ".npy", slot: slotF32, flag: flagF32, size: f32Size, open: openF32}
+	npyView  = &view{name: "npy", ext: ".npy", block: smallBlock, slot: slotNPY, flag: flagNPY, size: npySize, open: openNPY}
+	f32View  = &view{name: "f32", ext: ".npy", block: smallBlock, slot: slotF32, flag: flagF32, size: f32Size, open: openF32}
 
 	statsView = &view{name: "stats", ext: ".json", slot: slotStats, size: statsSize, open: openStats}
 )
@@ -153,7 +154,9 @@ type tensorFile struct {
 
 func (f *tensorFile) Stat() Stat {
 	r := &f.c.index.Records[f.tensor]
-	return f.c.fileStat(f.c.stats[r.File], f.c.nodeIno(f.view.slot, r.Node), f.view.size(f.c, f.tensor))
+	st := f.c.fileStat(f.c.stats[r.File], f.c.nodeIno(f.view.slot, r.Node), f.view.size(f.c, f.tensor))
+	st.Block = f.view.block
+	return st
 }
 
 func (f *tensorFile) Open() (Content, error) {

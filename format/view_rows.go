@@ -128,7 +128,9 @@ func (f *sliceFile) header() ([]byte, int64) {
 func (f *sliceFile) Stat() Stat {
 	head, size := f.header()
 	c := f.dir.c
-	return c.fileStat(c.stats[c.index.Records[f.dir.tensor].File], f.dir.ino(f.row), int64(len(head))+size)
+	st := c.fileStat(c.stats[c.index.Records[f.dir.tensor].File], f.dir.ino(f.row), int64(len(head))+size)
+	st.Block = smallBlock
+	return st
 }
 
 func (f *sliceFile) Open() (Content, error) {

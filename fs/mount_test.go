@@ -118,6 +118,7 @@ func TestStat(t *testing.T) {
 	root.children["secret"].(*memFile).stat.Mode = 0
 	f := root.children["f"].(*memFile)
 	f.stat.UID, f.stat.GID, f.stat.Mode, f.stat.Ino = 7, 8, 0o641, 100
+	f.stat.Block = 4096
 	for i, name := range []string{"d", "l", "secret"} {
 		switch n := root.children[name].(type) {
 		case *memDir:
@@ -135,13 +136,13 @@ func TestStat(t *testing.T) {
 		want []string
 	}{
 		{Options{}, []string{
-			"mode=100440 nlink=1 uid=7 gid=8 size=1000 blocks=2 blksize=1048576",
+			"mode=100440 nlink=1 uid=7 gid=8 size=1000 blocks=2 blksize=4096",
 			"mode=40555 nlink=2 uid=0 gid=0 size=0 blocks=0 blksize=1048576",
 			"mode=120777 nlink=1 uid=0 gid=0 size=1 blocks=1 blksize=1048576",
 			"mode=100000 nlink=1 uid=0 gid=0 size=1 blocks=1 blksize=1048576",
 		}},
 		{Options{UID: &five, GID: &five, Umask: &mask}, []string{
-			"mode=100440 nlink=1 uid=5 gid=5 size=1000 blocks=2 blksize=1048576",
+			"mode=100440 nlink=1 uid=5 gid=5 size=1000 blocks=2 blksize=4096",
 			"mode=40550 nlink=2 uid=5 gid=5 size=0 blocks=0 blksize=1048576",
 			"mode=120777 nlink=1 uid=5 gid=5 size=1 blocks=1 blksize=1048576",
 			"mode=100440 nlink=1 uid=5 gid=5 size=1 blocks=1 blksize=1048576",

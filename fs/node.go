@@ -3,6 +3,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	iofs "io/fs"
@@ -79,7 +80,7 @@ func (d *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	}
 	ops, mode := d.tree.node(child)
 	st := child.Stat()
-	d.tree.attr(child, st, mode, &out.Attr)
+	d.tree.attr(st, mode, &out.Attr)
 	return d.NewInode(ctx, ops, fusefs.StableAttr{Mode: mode, Ino: st.Ino, Gen: st.Gen}), 0
 }
 
@@ -96,25 +97,18 @@ func (t *tree) node(n format.Node) (ops fusefs.InodeEmbedder, mode uint32) {
 	return &fileNode{tree: t, file: n.(format.File)}, fuse.S_IFREG
 }
 
-const (
-	// What stat(2) recommends: cat(1) and cp(1) then read 1 MiB a call.
-	blockSize = 1 << 20
-	// Of a file that is costly: what stdio(3) reads at a time is all computed before it is used.
-	costlyBlockSize = 4096
-)
+// blockSize is what stat(2) recommends where a node does not: cat(1) and cp(1) then read 1 MiB a call.
+const blockSize = 1 << 20
 
-func (t *tree) attr(n format.Node, st format.Stat, mode uint32, out *fuse.Attr) {
+func (t *tree) attr(st format.Stat, mode uint32, out *fuse.Attr) {
 	*out = fuse.Attr{
 		Ino:     st.Ino,
 		Size:    uint64(st.Size),
 		Blocks:  (uint64(st.Size) + 511) / 512,
-		Blksize: blockSize,
+		Blksize: uint32(cmp.Or(st.Block, blockSize)),
 		Mode:    mode | t.permissions(st, mode),
 		Nlink:   max(st.Nlink, 1),
 		Owner:   fuse.Owner{Uid: st.UID, Gid: st.GID},
-	}
-	if _, ok := n.(format.Costly); ok {
-		out.Blksize = costlyBlockSize
 	}
 	if mode == fuse.S_IFDIR {
 		out.Nlink = max(st.Nlink, 2)
@@ -147,7 +141,7 @@ func (t *tree) getattr(n format.Node, mode uint32, out *fuse.AttrOut) syscall.Er
 	if v, ok := n.(format.Volatile); ok {
 		out.SetTimeout(timeout(v))
 	}
-	t.attr(n, n.Stat(), mode, &out.Attr)
+	t.attr(n.Stat(), mode, &out.Attr)
 	return 0
 }
 
