@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"unicode/utf8"
 
 	"weightfs/format/tensor"
@@ -172,8 +173,13 @@ func (h *header) info(name string, size int64) (*tensor.Info, error) {
 	if h.bytes > 0 {
 		t.Shape = append(t.Shape, h.bytes)
 	}
+	// NumPy multiplies the other dimensions of an array without elements too.
+	others := slices.DeleteFunc(slices.Clone(t.Shape), func(n uint64) bool { return n == 0 })
 	var err error
-	if t.Bytes, err = t.DType.Size(t.Shape, false); err != nil {
+	if _, err = t.DType.Size(others, false); err == nil {
+		t.Bytes, err = t.DType.Size(t.Shape, false)
+	}
+	if err != nil {
 		return nil, wrap(h.size, fmt.Errorf("shape %v of %s: %w", t.Shape, t.DType, err))
 	}
 	if t.Bytes > size {

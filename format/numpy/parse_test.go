@@ -144,6 +144,8 @@ func TestParseRefuses(t *testing.T) {
 		{"data cut", npy(vector, 11), 10 + int64(len(vector)), tensor.ErrTruncated, []string{"12", "11"}},
 		{"size overflows", npy("{'descr': '<f8', 'fortran_order': True, 'shape': (3037000500, 3037000500)}", 64), 84,
 			tensor.ErrTooLarge, []string{"shape"}},
+		{"size overflows but for a zero", npy("{'descr': '<f8', 'fortran_order': True, 'shape': (1152921504606846976, 0)}", 64), 84,
+			tensor.ErrTooLarge, []string{"shape"}},
 		{"objects", npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 64), 10, tensor.ErrUnsupported, []string{"pickled"}},
 		{"deep nesting", npy(strings.Repeat("(", 5000), 0), 10, tensor.ErrMalformed, []string{"nested"}},
 	}
