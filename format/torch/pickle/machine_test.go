@@ -129,6 +129,7 @@ func TestFaults(t *testing.T) {
 		{"list as a key", "}]Ns.", 3, tensor.ErrMalformed, "a list is no key"},
 		{"list inside a tuple as a key", "}]\x85Ns.", 4, tensor.ErrMalformed, "a list is no key"},
 		{"STACK_GLOBAL of ints", "K\x01K\x02\x93.", 4, tensor.ErrMalformed, "must be str"},
+		{"GLOBAL that is not UTF-8", "cos\nsys\xff\n.", 0, tensor.ErrMalformed, "UTF-8"},
 		{"GLOBAL without an end", "c" + strings.Repeat("x", 5000), 0, tensor.ErrMalformed, "4096"},
 		{"GLOBAL cut off", "cos\nsys", 7, tensor.ErrTruncated, "truncated"},
 		{"dict made of an int", "ccollections\nOrderedDict\nK\x01\x85R.", 28, tensor.ErrMalformed, "an int"},

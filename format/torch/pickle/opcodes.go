@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 
 	"weightfs/format/tensor"
 )
@@ -206,6 +207,8 @@ func (m *machine) line() string {
 	var b []byte
 	for !m.failed() {
 		switch c := m.c.U8("line of GLOBAL"); {
+		case c == '\n' && !utf8.Valid(b):
+			m.malformed("a line is not UTF-8")
 		case c == '\n':
 			return string(b)
 		case len(b) == maxName:
