@@ -42,6 +42,9 @@ var protoFields = map[uint64]struct {
 	11: {uint64Data, wireVarint},
 }
 
+// fixedSizes are the bytes of an element by its wire type, 0 for varints.
+var fixedSizes = [...]int64{wireVarint: 0, wireFixed64: 8, wireBytes: 0, wireFixed32: 4}
+
 // protoOf walks a TensorProto.
 func protoOf(m message) *proto {
 	t := &proto{}
@@ -100,6 +103,9 @@ func (t *proto) addData(m message, field uint64, wire byte) {
 	at := tensor.Extent{Off: m.c.Off()}
 	if wire == wireBytes {
 		at = m.extent(fieldNames[f.field])
+		if size := fixedSizes[f.wire]; size > 0 && at.Len%size != 0 {
+			m.c.Fail(at.Off, tensor.ErrMalformed, "%s of %d bytes is no whole number of elements", fieldNames[f.field], at.Len)
+		}
 	} else if m.is(wire, f.wire, fieldNames[f.field]) {
 		m.skip(wire)
 		at.Len = m.c.Off() - at.Off
