@@ -251,20 +251,29 @@ func (o *opening) duplicate(err error) error {
 // checkWeights compares the index file's weight_map with what the shards hold. A wrong map is
 // common and harmless (huggingface_hub#4728): what is there is shown, and the rest is named.
 func (o *opening) checkWeights() {
-	names, x := o.set.Weights, o.c.index
-	shard := make(map[string]uint32, len(o.c.Shards))
-	for i, s := range o.c.Shards {
-		shard[s.Name] = uint32(i)
+	m := o.set.Map
+	if m == nil {
+		return
 	}
-	for _, w := range names {
-		t, ok := x.Tensor(w.Tensor)
-		file, open := shard[w.File]
-		switch {
-		case !open: // a missing shard has its own warning
-		case !ok:
+	open := make(map[string]bool, len(o.c.Shards)) // a missing shard has its own warning
+	for _, s := range o.c.Shards {
+		open[s.Name] = true
+	}
+	found := make([]bool, len(m.Weights))
+	for t, r := range o.c.index.Records {
+		i, ok := m.Find(o.c.index.Name(uint32(t)))
+		if !ok {
+			continue
+		}
+		found[i] = true
+		w, file := m.Weights[i], o.c.Shards[r.File].Name
+		if w.File != file && open[w.File] {
+			o.warn("%s says that tensor %q is in %s, but it is in %s", o.set.Index, w.Tensor, w.File, file)
+		}
+	}
+	for i, w := range m.Weights {
+		if !found[i] && open[w.File] {
 			o.warn("%s names tensor %q in %s, which does not have it", o.set.Index, w.Tensor, w.File)
-		case x.Records[t].File != file:
-			o.warn("%s says that tensor %q is in %s, but it is in %s", o.set.Index, w.Tensor, w.File, o.c.Shards[x.Records[t].File].Name)
 		}
 	}
 }

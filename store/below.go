@@ -46,8 +46,8 @@ func walkBelow(dir, prefix string, chain []string, visit func(Found)) {
 // hidden are the entries of a lone checkpoint's directories.
 func (l *Library) hidden(dir string, chain []string) []entry {
 	look, err := set.Look(dir)
-	if err != nil || kindOf(look) != lone {
-		return nil
+	if err != nil || kindOf(look) != lone || len(look.Dirs) == 0 {
+		return nil // to find the set is to parse its index
 	}
 	own := map[string]bool{}
 	if s, err := set.Find(dir, set.Options{Partial: true}); err == nil {

@@ -25,13 +25,28 @@ const (
 	maxWeights    = 1 << 22
 )
 
+// A WeightMap is what an index says of where the tensors are.
+type WeightMap struct {
+	Weights []Weight // in the index's order; nil without an index
+	at      map[string]int
+}
+
+// A Weight is one entry of an index: the file that is said to hold a tensor.
+type Weight struct{ Tensor, File string }
+
+// Find is the position of a tensor's entry.
+func (m *WeightMap) Find(tensor string) (i int, ok bool) {
+	i, ok = m.at[tensor]
+	return i, ok
+}
+
 // readIndex reads the weight_map of an index file.
-func readIndex(path string) ([]Weight, error) {
+func readIndex(path string) (*WeightMap, error) {
 	data, err := readSmall(path)
 	if err == nil {
-		var weights []Weight
-		if weights, err = parseIndex(data); err == nil {
-			return weights, nil
+		var m *WeightMap
+		if m, err = parseIndex(data); err == nil {
+			return m, nil
 		}
 	}
 	if known := knownMistake(data); known != nil {
@@ -70,11 +85,15 @@ func readSmall(path string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, irregular(path, st)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxIndexSize+1))
-	if err == nil && len(data) > maxIndexSize {
-		err = indexFault(-1, tensor.ErrTooLarge, "%d bytes exceed the limit of %d for an index", st.Size(), maxIndexSize)
+	if st.Size() > maxIndexSize {
+		return nil, indexFault(-1, tensor.ErrTooLarge, "%d bytes exceed the limit of %d for an index", st.Size(), maxIndexSize)
 	}
-	return data, err
+	data := make([]byte, st.Size())
+	n, err := io.ReadFull(f, data)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil // it was cut meanwhile, and the parser says where it ends
+	}
+	return data[:n], err
 }
 
 func indexFault(off int64, reason error, msg string, args ...any) *tensor.FormatError {
@@ -84,14 +103,13 @@ func indexFault(off int64, reason error, msg string, args ...any) *tensor.Format
 // An indexParser walks over JSON that is known to be valid. encoding/json would drop order,
 // duplicates and positions, and its Token takes a second for 200,000 entries.
 type indexParser struct {
-	text    string
-	pos     int
-	weights []Weight
-	files   map[string]string // by name as written: one string for all its entries
-	seen    map[string]struct{}
+	text  string
+	pos   int
+	files map[string]string // by name as written: one string for all its entries
+	out   WeightMap
 }
 
-func parseIndex(data []byte) ([]Weight, error) {
+func parseIndex(data []byte) (*WeightMap, error) {
 	if err := checkJSON(data); err != nil {
 		return nil, err
 	}
@@ -99,12 +117,19 @@ func parseIndex(data []byte) ([]Weight, error) {
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
-	return p.weights, nil
+	return &p.out, nil
 }
 
 func checkJSON(data []byte) error {
 	if len(data) < maxName && bytes.HasPrefix(data, []byte("../")) && !bytes.ContainsAny(data, "{\n") {
 		return indexFault(0, tensor.ErrMalformed, "a copy made a file of a symbolic link: it holds only the path %q", data)
+	}
+	for mark, encoding := range map[string]string{"\ufeff": "UTF-8", "\xff\xfe": "UTF-16", "\xfe\xff": "UTF-16"} {
+		if bytes.HasPrefix(data, []byte(mark)) {
+			fault := indexFault(0, tensor.ErrMalformed, "begins with a byte order mark of %s, which JSON does not have", encoding)
+			fault.Hint = "save it as UTF-8 without one"
+			return fault
+		}
 	}
 	if off := invalidUTF8(data); off >= 0 {
 		return indexFault(int64(off), tensor.ErrMalformed, "not valid UTF-8")
@@ -143,28 +168,28 @@ func (p *indexParser) parse() error {
 		case key != "weight_map":
 			p.skip()
 			return nil
-		case p.seen != nil:
+		case p.out.at != nil:
 			return p.fault(tensor.ErrMalformed, "weight_map is there twice")
 		}
-		p.seen = map[string]struct{}{}
+		p.out.at = map[string]int{}
 		return p.object("weight_map", p.weight)
 	})
 	switch {
 	case err != nil:
 		return err
-	case p.seen == nil:
+	case p.out.at == nil:
 		return indexFault(-1, tensor.ErrMalformed, "no weight_map: not the index of a checkpoint")
-	case len(p.weights) == 0:
+	case len(p.out.Weights) == 0:
 		return indexFault(-1, tensor.ErrMalformed, "weight_map is empty")
 	}
 	return nil
 }
 
 func (p *indexParser) weight(name string) error {
-	if _, twice := p.seen[name]; twice {
+	if _, twice := p.out.Find(name); twice {
 		return p.faultOf(name, tensor.ErrMalformed, "weight_map has it twice")
 	}
-	p.seen[name] = struct{}{}
+	p.out.at[name] = len(p.out.Weights)
 	if p.next() != '"' {
 		return p.faultOf(name, tensor.ErrMalformed, "weight_map has %s in place of a file name", p.kind())
 	}
@@ -182,10 +207,10 @@ func (p *indexParser) weight(name string) error {
 		}
 		p.files[file] = clean
 	}
-	if len(p.weights) == maxWeights {
+	if len(p.out.Weights) == maxWeights {
 		return p.fault(tensor.ErrTooLarge, "weight_map has more than %d entries", maxWeights)
 	}
-	p.weights = append(p.weights, Weight{name, clean})
+	p.out.Weights = append(p.out.Weights, Weight{name, clean})
 	return nil
 }
 

@@ -26,23 +26,20 @@ type Options struct {
 
 // A Set is the files of one checkpoint.
 type Set struct {
-	Dir      string   // the directory that the other names are relative to
-	Name     string   // what the user would call the checkpoint
-	Stem     string   // of assembled/STEM.safetensors
-	Index    string   // file name of the index; empty without one
-	Files    []string // the files that hold weights, in natural order
-	Missing  []string // named but not there; only with Options.Partial
-	Weights  []Weight // the index's weight_map in its order; nil without an index
-	Side     []string // small files that belong to the model: its config, tokenizer and so on
-	Warnings []string // what was left out, each a sentence
+	Dir      string     // the directory that the other names are relative to
+	Name     string     // what the user would call the checkpoint
+	Stem     string     // of assembled/STEM.safetensors
+	Index    string     // file name of the index; empty without one
+	Files    []string   // the files that hold weights, in natural order
+	Missing  []string   // named but not there; only with Options.Partial
+	Map      *WeightMap // the index's weight_map; nil without an index
+	Side     []string   // small files that belong to the model: its config, tokenizer and so on
+	Warnings []string   // what was left out, each a sentence
 
 	// Rename is the checkpoint's name of a tensor that a file of the set calls so; nil where the
 	// files' names are the names.
 	Rename func(file, tensor string) string
 }
-
-// A Weight is one entry of an index: the file that is said to hold a tensor.
-type Weight struct{ Tensor, File string }
 
 // Path is where a file of the set lies.
 func (s *Set) Path(name string) string {
@@ -222,13 +219,13 @@ func (s *Set) followIndex(look *Survey, name string, numbered bool) error {
 }
 
 func (s *Set) readIndex(name string) error {
-	weights, err := readIndex(s.Path(name))
+	m, err := readIndex(s.Path(name))
 	if err != nil {
 		return err
 	}
-	s.Index, s.Weights, s.Stem = name, weights, indexStem(name)
+	s.Index, s.Map, s.Stem = name, m, indexStem(name)
 	seen := map[string]bool{}
-	for _, w := range weights {
+	for _, w := range m.Weights {
 		if !seen[w.File] {
 			seen[w.File] = true
 			s.Files = append(s.Files, w.File)

@@ -110,7 +110,7 @@ func TestFind(t *testing.T) {
 			}
 			prefix := cmp.FilterPath(func(p cmp.Path) bool { return strings.HasPrefix(p.String(), "Warnings") },
 				cmp.Comparer(func(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }))
-			if diff := cmp.Diff(&c.want, got, prefix, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Set{}, "Dir", "Weights", "Rename")); diff != "" {
+			if diff := cmp.Diff(&c.want, got, prefix, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Set{}, "Dir", "Map", "Rename")); diff != "" {
 				t.Error(diff)
 			}
 			for _, f := range got.Files {
@@ -255,7 +255,7 @@ func TestHubSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := &Set{Name: "org/a-name", Stem: "model", Index: idx, Files: []string{st1, st2}, Side: []string{"config.json"}}
-		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(Set{}, "Dir", "Weights", "Rename")); diff != "" {
+		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(Set{}, "Dir", "Map", "Rename")); diff != "" {
 			t.Error(diff)
 		}
 	}
