@@ -171,7 +171,8 @@ func (p *indexParser) parse() error {
 		case p.out.at != nil:
 			return p.fault(tensor.ErrMalformed, "weight_map is there twice")
 		}
-		p.out.at = map[string]int{}
+		n := min(strings.Count(p.text[p.pos:], `":`), maxWeights)
+		p.out.at, p.out.Weights = make(map[string]int, n), make([]Weight, 0, n)
 		return p.object("weight_map", p.weight)
 	})
 	switch {
