@@ -2,6 +2,8 @@ package format
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"weightfs/format/gguf"
 	"weightfs/format/set"
@@ -84,7 +86,7 @@ func (o *opening) checkSplits() error {
 		}
 		count++
 		if parts != len(o.set.Files)+len(o.set.Missing) {
-			return o.splitFault(i, "split.count is %d, but the set has %d files", parts, len(o.set.Files))
+			return o.splitFault(i, "split.count is %d, but %s", parts, o.partsThere(parts))
 		}
 		if len(o.set.Missing) == 0 && no != i {
 			return o.splitFault(i, "split.no is %d (counted from 0), but its name says %d", no, i)
@@ -99,6 +101,38 @@ func (o *opening) checkSplits() error {
 		o.warn("split.tensors.count is %d, but the parts hold %d tensors", total, have)
 	}
 	return nil
+}
+
+// partsThere names the files of a split set that are there, and the numbers of the parts that are not.
+func (o *opening) partsThere(parts int) string {
+	const most = 10
+	there := map[int]bool{}
+	for _, h := range o.headers {
+		if no, _, _, ok := gguf.Split(h); ok {
+			there[no] = true
+		}
+	}
+	var missing []string
+	for no := 0; no < parts && len(missing) < most; no++ {
+		if !there[no] {
+			missing = append(missing, strconv.Itoa(no+1))
+		}
+	}
+	text := fmt.Sprintf("%s there: %s", isOrAre(len(o.set.Files), "file"), set.Enumerate(o.set.Files, most))
+	if len(missing) > 0 {
+		text += "; missing: part " + strings.Join(missing, ", ")
+	}
+	if more := parts - len(there) - len(missing); len(missing) == most && more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func isOrAre(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
 func (o *opening) splitFault(i int, msg string, a ...any) error {
