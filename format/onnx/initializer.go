@@ -9,7 +9,7 @@ import (
 // initializer adds a tensor, or warns why it is not shown.
 func (p *parser) initializer(m message, depth int) {
 	off := p.c.Off()
-	t := protoOf(m)
+	t := p.proto(m)
 	if p.c.Err() != nil {
 		return
 	}

@@ -1,6 +1,10 @@
 package onnx
 
-import "weightfs/format/tensor"
+import (
+	"errors"
+
+	"weightfs/format/tensor"
+)
 
 // maxRank bounds the dimensions of a tensor; NumPy's limit is 64.
 const maxRank = 255
@@ -45,6 +49,30 @@ var protoFields = map[uint64]struct {
 // fixedSizes are the bytes of an element by its wire type, 0 for varints.
 var fixedSizes = [...]int64{wireVarint: 0, wireFixed64: 8, wireBytes: 0, wireFixed32: 4}
 
+// proto reads a TensorProto. A fault in it names the tensor, whose name stands behind its dimensions.
+func (p *parser) proto(m message) *proto {
+	start := m.c.Off()
+	t := protoOf(m)
+	if fault, ok := errors.AsType[*tensor.FormatError](p.c.Err()); ok && fault.Tensor == "" {
+		c := tensor.NewCursor(p.r, p.size, "onnx")
+		c.Skip(uint64(start), "model")
+		fault.Tensor = nameOf(message{c: c, end: m.end, what: m.what})
+	}
+	return t
+}
+
+// nameOf looks for the name alone.
+func nameOf(m message) string {
+	for m.more() {
+		field, wire := m.key()
+		if field == 8 && wire == wireBytes {
+			return m.text(maxName, "name")
+		}
+		m.skip(wire)
+	}
+	return ""
+}
+
 // protoOf walks a TensorProto.
 func protoOf(m message) *proto {
 	t := &proto{}
@@ -87,9 +115,9 @@ func (t *proto) addDims(m message, wire byte) {
 		dim := list.varint("dimension")
 		switch {
 		case int64(dim) < 0:
-			m.c.Fail(at, tensor.ErrMalformed, "dimension %d of tensor %q is negative", int64(dim), t.name)
+			m.c.Fail(at, tensor.ErrMalformed, "dimension %d is negative", int64(dim))
 		case len(t.dims) == maxRank:
-			m.c.Fail(at, tensor.ErrTooLarge, "tensor %q has more than %d dimensions", t.name, maxRank)
+			m.c.Fail(at, tensor.ErrTooLarge, "more than %d dimensions", maxRank)
 		}
 		t.dims = append(t.dims, dim)
 		if wire == wireVarint {
