@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,9 +33,22 @@ func Main(args []string) int {
 	}
 	root := a.root()
 	root.SetArgs(args[1:])
-	root.SetOut(a.out)
+	help := &checkedWriter{Writer: a.out}
+	root.SetOut(help)
 	root.SetErr(a.err)
-	return a.report(root.Execute())
+	return a.report(cmp.Or(root.Execute(), help.err))
+}
+
+// A checkedWriter keeps the first failure: cobra does not ask whether its help was written.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // report prints a failure as one line and gives its exit code.

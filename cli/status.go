@@ -95,10 +95,11 @@ func (s *mountStatus) probe() {
 
 func (a *app) statusTable(list []mountStatus) error {
 	if len(list) == 0 {
-		if !a.quiet {
-			fmt.Fprintln(a.out, "nothing is mounted")
+		if a.quiet {
+			return nil
 		}
-		return nil
+		_, err := fmt.Fprintln(a.out, "nothing is mounted")
+		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SOURCE\tMOUNTPOINT\tSIZE\tPID\tSTATE")
