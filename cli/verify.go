@@ -25,7 +25,8 @@ func (a *app) verify() *cobra.Command {
 that every byte range can be read. Of a directory all checkpoints in it and below it are checked.
 
   --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
-               hub and of Ollama) with their names, and all with what an earlier --hash read
+               hub and of Ollama) with their names, all with what an earlier --hash read, and what
+               an .npz holds with its CRC-32
   --sums FILE  compare with what sha256sum wrote of the files, or with a SHA256SUMS of the tree
   --nan        look for NaN and infinities
 
@@ -144,6 +145,9 @@ func (v *verifying) check(r *report, t target, label string) error {
 	}
 	defer c.Close()
 	r.format, r.tensors = c.Format, c.Len()
+	if rest := notOf(s, t.place); len(rest) > 0 {
+		r.warnings = append(r.warnings, "not checked, as no part of it: "+set.Enumerate(rest, 10)+" (name them to check them)")
+	}
 	for _, w := range c.Warnings {
 		if !r.knows(w) && (missing == nil || !strings.Contains(missing.Error(), w)) {
 			r.warnings = append(r.warnings, w)
@@ -151,6 +155,17 @@ func (v *verifying) check(r *report, t target, label string) error {
 	}
 	v.read(r, c, label)
 	return nil
+}
+
+// notOf names the other checkpoints that lie beside the one that a directory is taken for.
+func notOf(s *set.Set, p store.Place) []string {
+	look, err := set.Look(p.Path)
+	if err != nil || p.Blobs != nil {
+		return nil
+	}
+	return slices.DeleteFunc(look.Candidates, func(name string) bool {
+		return name == s.Index || slices.Contains(s.Files, name) || slices.Contains(s.Missing, name)
+	})
 }
 
 func (v *verifying) open(p store.Place) (*format.Checkpoint, error) {

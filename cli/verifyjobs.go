@@ -13,6 +13,7 @@ import (
 
 	"weightfs/digest"
 	"weightfs/format"
+	"weightfs/format/numpy"
 	"weightfs/format/set"
 	"weightfs/format/tensor"
 	"weightfs/store"
@@ -92,6 +93,23 @@ func (p *plan) file(i int) {
 	p.jobs[i] = append(p.jobs[i], job{s.Size(), func(read func(int)) *tensor.FormatError {
 		return checkFile(p.c, i, want, named, read)
 	}})
+	if p.hash && s.Format == "npz" {
+		p.members(i, s)
+	}
+}
+
+// members plans to compare the checksums in an archive. What is wrong with its directory the parser says.
+func (p *plan) members(i int, s *format.Shard) {
+	list, _ := numpy.Stored(s, s.Size())
+	for _, f := range list {
+		p.jobs[i] = append(p.jobs[i], job{int64(f.UncompressedSize64), func(read func(int)) *tensor.FormatError {
+			fault := numpy.CheckStored(f, read)
+			if fault != nil {
+				fault.File = s.Path
+			}
+			return fault
+		}})
+	}
 }
 
 // tensor plans to read a tensor whole, or its ends.
