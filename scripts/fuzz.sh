@@ -2,6 +2,7 @@
 # Runs every fuzz target of the repository, one after the other, and goes on when one has failed.
 #
 #   scripts/fuzz.sh [--keep N] [SECONDS PER TARGET]      600 s each
+#   scripts/fuzz.sh --differential [SECONDS PER FORMAT]  odd and damaged files, to the formats' libraries and to weightfs
 #
 # An input that fails a target is written to testdata/fuzz of its package, where every `go test` tries it
 # again. What else is new stays in Go's cache; --keep adds to testdata/fuzz N of each target, of all lengths.
@@ -9,13 +10,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
 
-keep=0
+keep=0 differential=
+if [ "${1-}" = --differential ]; then
+	differential=1 && shift
+fi
 if [ "${1-}" = --keep ]; then
 	keep=${2-} && shift 2
 fi
 seconds=${1:-600}
 case $seconds$keep in
-*[!0-9]*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 10 ;;
+*[!0-9]*) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 10 ;;
 esac
 longest=2048 # bytes of an input that is worth keeping
 
@@ -35,8 +39,27 @@ keep_some() {
 		xargs -r cp -n -t "$corpus"
 }
 
+# differ runs every format whose library is there, each with a seed of its own, and goes on when one has failed.
+differ() {
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-test format python failed=0
+	work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+	environment "$cache/python" scripts/requirements.txt
+	go build -o "$work/weightfs" .
+	for format in safetensors gguf numpy onnx torch; do
+		python=$cache/python/bin/python
+		[ $format = torch ] && python=$cache/torch/bin/python
+		[ -x "$python" ] || continue
+		"$python" -W ignore scripts/differential --weightfs "$work/weightfs" --seconds "$seconds" $format || failed=1
+	done
+	return $failed
+}
+
 need_go
 export GOFLAGS=-buildvcs=false
+if [ "$differential" ]; then
+	differ
+	exit
+fi
 failed=0
 while read -r dir target; do
 	printf '%-40s' "${dir#./} $target"

@@ -180,6 +180,9 @@ count_peers() {
 	passed=$((passed + $(grep -cE '^ok' "$work/log" || true)))
 }
 
+# differential PYTHON FORMAT...: the same files each time; scripts/fuzz.sh --differential makes others.
+differential() { "$1" -W ignore scripts/differential --weightfs "$work/weightfs" --seed 1 --inputs 200 --keep "$cache/differential" "${@:2}"; }
+
 # torch installs PyTorch where there is room for its 5 GB. Its checks are skipped where it cannot be had
 # within a quarter of an hour.
 torch() {
@@ -239,10 +242,14 @@ go build -o "$work/weightfs" .
 step "peers, generated files" peers "$python" safetensors.generated safetensors.sample gguf.little_endian gguf.as_float32 gguf.written numpy onnx.inline onnx.external
 count_peers
 if [ -z "$quick" ]; then
+	step "peers, damaged files" differential "$python" safetensors gguf numpy onnx
+	count_peers
 	step "peers, models" peers "$python" safetensors.silero safetensors.minilm gguf.gemma onnx.silero
 	count_peers
 	if [ -n "${WEIGHTFS_TORCH_PYTHON-}" ]; then
 		step "peers, PyTorch" peers "$WEIGHTFS_TORCH_PYTHON" torch
+		count_peers
+		step "peers, damaged PyTorch files" differential "$WEIGHTFS_TORCH_PYTHON" torch
 		count_peers
 	else
 		skipped=$((skipped + 1))
