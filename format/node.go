@@ -54,7 +54,8 @@ type Dirent struct {
 }
 
 // A Volatile directory or file may be another one at the next lookup: what the kernel keeps of its
-// name and, for a directory, of its listing ends after TTL (0: at once).
+// name and, for a directory, of its listing ends after TTL (0: at once). The root of a tree that holds one is
+// Volatile too.
 type Volatile interface {
 	Node
 	TTL() time.Duration

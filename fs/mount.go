@@ -97,7 +97,7 @@ func threads() {
 
 func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 	st := root.Stat()
-	raw := readOnly{fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
+	var raw fuse.RawFileSystem = readOnly{fusefs.NewNodeFS(&dirNode{tree: t, dir: root}, &fusefs.Options{
 		EntryTimeout:    &forever,
 		AttrTimeout:     &forever,
 		NegativeTimeout: &forever,
@@ -105,9 +105,12 @@ func (t *tree) bridge(root format.Dir) fuse.RawFileSystem {
 		RootStableAttr:  &fusefs.StableAttr{Ino: max(st.Ino, 1), Gen: st.Gen},
 	})}
 	if t.Outsiders {
-		return outsiders{raw}
+		raw = outsiders{raw}
 	}
-	return raw
+	if _, ok := root.(format.Volatile); ok {
+		return raw
+	}
+	return &unopened{RawFileSystem: raw}
 }
 
 func (t *tree) mountOptions() *fuse.MountOptions {

@@ -306,7 +306,7 @@ func (d volatileDir) TTL() time.Duration { return d.ttl }
 func TestVolatile(t *testing.T) {
 	inner := volatileDir{dir("f", text("old")), time.Millisecond}
 	top := volatileDir{dir("a", inner), 0}
-	_, mnt := mount(t, dir("top", top), Options{})
+	_, mnt := mount(t, volatileDir{dir("top", top), 0}, Options{})
 	c := newClient(t)
 	fd := c.open(mnt + "/top/a/f")
 	c.wants(syscall.ENOENT, "stat", mnt+"/top/b")
