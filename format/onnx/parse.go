@@ -24,16 +24,19 @@ type parser struct {
 	c      *tensor.Cursor
 	header *tensor.Header
 	seen   map[string]bool // names of initializers
-	inner  []tensor.Info   // of graphs within the graph
 	buf    []byte          // for counting varints
 
-	graphs        int
-	constants     int // tensors in attributes, as Constant nodes have them
-	constantBytes int64
+	constants []tensor.Info // of the nodes of the graph
+	inner     []tensor.Info // of graphs within the graph
+
+	graphs         int
+	attributes     int // tensors in other attributes
+	attributeBytes int64
 }
 
-// Parse reads an ONNX model. Its tensors are the initializers of the graph, and those of graphs
-// within it whose names are not taken. What is in another file is named and not checked.
+// Parse reads an ONNX model. Its tensors are the initializers of the graph and what its Constant nodes
+// give, by the names of their outputs; and those of graphs within it whose names are not taken. What is
+// in another file is named and not checked.
 func Parse(r io.ReaderAt, size int64) (*tensor.Header, error) {
 	c := tensor.NewCursor(r, size, "onnx")
 	p := &parser{r: r, size: size, c: c, header: &tensor.Header{Format: "onnx"}, seen: map[string]bool{}}
@@ -44,20 +47,20 @@ func Parse(r io.ReaderAt, size int64) (*tensor.Header, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	p.addInner()
-	if len(p.header.Tensors) == 0 && p.constants > 0 {
-		p.warn("the model has no initializers: %d tensors of %d bytes are attributes of nodes (Constant), which are not shown",
-			p.constants, p.constantBytes)
+	p.addUnless(p.constants, "of a Constant node")
+	p.addUnless(p.inner, "of a graph within the graph") // whose names are theirs alone only within a branch
+	if len(p.header.Tensors) == 0 && p.attributes > 0 {
+		p.warn("the model has no initializers: %d tensors of %d bytes are attributes of nodes, which are not shown",
+			p.attributes, p.attributeBytes)
 	}
 	return p.header, nil
 }
 
-// addInner adds the initializers of graphs within the graph, whose names are theirs alone only
-// within a branch.
-func (p *parser) addInner() {
-	for _, info := range p.inner {
+// addUnless adds the tensors whose names are not taken.
+func (p *parser) addUnless(list []tensor.Info, where string) {
+	for _, info := range list {
 		if p.seen[info.Name] {
-			p.warn("tensor %q of a graph within the graph is not shown: another one has its name", info.Name)
+			p.warn("tensor %q %s is not shown: another one has its name", info.Name, where)
 			continue
 		}
 		p.seen[info.Name] = true
@@ -153,32 +156,6 @@ func (p *parser) graph(m message, depth int) {
 			p.initializer(m.sub("initializer"), depth)
 		case field == 15 && m.is(wire, wireBytes, "sparse_initializer"):
 			p.sparse(m.sub("sparse_initializer"))
-		default:
-			m.skip(wire)
-		}
-	}
-}
-
-// node looks into a node's attributes for graphs, and counts the tensors.
-func (p *parser) node(m message, depth int) {
-	for m.more() {
-		switch field, wire := m.key(); {
-		case field == 5 && m.is(wire, wireBytes, "attribute"):
-			p.attribute(m.sub("attribute"), depth)
-		default:
-			m.skip(wire)
-		}
-	}
-}
-
-func (p *parser) attribute(m message, depth int) {
-	for m.more() {
-		switch field, wire := m.key(); {
-		case field == 5 && m.is(wire, wireBytes, "tensor"):
-			p.constants++
-			p.constantBytes += m.extent("tensor").Len
-		case (field == 6 || field == 11) && m.is(wire, wireBytes, "graph"):
-			p.graph(m.sub("graph"), depth+1)
 		default:
 			m.skip(wire)
 		}

@@ -16,8 +16,12 @@ DTYPES = {
 
 
 def initializers(graph):
-    """Those of the graph, then those of the graphs inside its nodes. Of two with one name, the first."""
+    """Those of the graph and what its Constant nodes give, then those of the graphs inside its nodes. Of two with one name, the first."""
     found = {t.name: t for t in graph.initializer}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value":
+                found.setdefault(node.output[0], attribute.t)
     for node in graph.node:
         for attribute in node.attribute:
             for inner in [attribute.g, *attribute.graphs]:

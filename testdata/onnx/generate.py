@@ -53,6 +53,12 @@ def elements(dtype, n):
     return a.astype(h.tensor_dtype_to_np_dtype(dtype))
 
 
+def named(t, name):
+    t = T.FromString(t.SerializeToString())
+    t.name = name
+    return t
+
+
 def main():
     typed, raw = [], []
     for dtype, name in OURS.items():
@@ -81,8 +87,16 @@ def main():
     constant = h.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.zeros(5, np.float32)))
     node = h.make_node("If", ["x"], ["y"], then_branch=h.make_graph([constant], "then", [], [], branch), else_branch=h.make_graph([], "else", [], [], other))
     first = next(t for a in node.attribute for t in a.g.initializer if t.name == "twice")
-    save("nested.onnx", [ok], [node], warn=['"ok"', '"twice"'], shown=[ok, branch[0], first, other[1]])
-    save("constants.onnx", [], [constant, constant], warn=["2 tensors", "Constant"])
+    zeros = named(constant.attribute[0].t, "c")
+    save("nested.onnx", [ok], [node], warn=['"ok"', '"twice"'], shown=[ok, branch[0], first, other[1], zeros])
+    value = h.make_tensor("const_tensor", T.INT64, (2,), [7, -1])
+    given = {n: h.make_node("Constant", [], [n], value=value) for n in ("typed", "ok")}
+    theirs = h.make_node("Constant", [], ["theirs"], domain="theirs", value=value)
+    filled = h.make_node("ConstantOfShape", ["typed"], ["filled"], value=h.make_tensor("", T.FLOAT, (1,), [1.0]))
+    words = h.make_node("Constant", [], ["words"], value=text)
+    save("constants.onnx", [ok], [constant, constant, *given.values(), theirs, filled, words, h.make_node("Constant", [], ["ints"], value_ints=[1, 2])],
+         shown=[ok, zeros, named(value, "typed")], warn=['"c" of a Constant', '"ok" of a Constant', '"words"'])
+    save("attributes.onnx", [], [theirs, filled], warn=["2 tensors", "no initializers"])
     with open(os.path.join(HERE, "hand.json")) as f:
         golden.update(json.load(f))
     with open(os.path.join(HERE, "golden.json"), "w") as f:

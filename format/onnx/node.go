@@ -1,0 +1,118 @@
+package onnx
+
+import (
+	"errors"
+
+	"weightfs/format/tensor"
+)
+
+// A node is what a NodeProto says that matters here.
+type node struct {
+	op, domain string
+	outputs    int
+	output     string // the last one
+	values     int    // attributes of a tensor called value, and their parts
+	value      *proto
+	at         tensor.Extent // of value
+}
+
+// constant tells whether a node may be a Constant of a tensor: fields may come in any order.
+func (n *node) constant() bool { return (n.op == "" || n.op == "Constant") && n.domain == "" }
+
+// node looks into a node's attributes for graphs, and for the tensor of a Constant.
+func (p *parser) node(m message, depth int) {
+	n := &node{}
+	for m.more() {
+		switch field, wire := m.key(); {
+		case field == 2 && m.is(wire, wireBytes, "output"):
+			n.outputs, n.output = n.outputs+1, m.text(maxName, "output")
+		case field == 4 && m.is(wire, wireBytes, "op_type"):
+			n.op = m.text(maxName, "op_type")
+		case field == 5 && m.is(wire, wireBytes, "attribute"):
+			p.attribute(m.sub("attribute"), n, depth)
+		case field == 7 && m.is(wire, wireBytes, "domain"):
+			if n.domain = m.text(maxName, "domain"); n.domain == "ai.onnx" {
+				n.domain = "" // another name of it
+			}
+		default:
+			m.skip(wire)
+		}
+	}
+	if p.c.Err() == nil && n.value != nil {
+		p.constant(n, depth)
+	}
+}
+
+// typeTensor is AttributeProto.TENSOR.
+const typeTensor = 4
+
+func (p *parser) attribute(m message, n *node, depth int) {
+	name, kind := "", uint64(typeTensor)
+	var value *proto
+	var at tensor.Extent
+	for m.more() {
+		switch field, wire := m.key(); {
+		case field == 1 && m.is(wire, wireBytes, "name"):
+			name = m.text(maxName, "name")
+		case field == 5 && m.is(wire, wireBytes, "tensor"):
+			t := m.sub("tensor")
+			at = tensor.Extent{Off: m.c.Off(), Len: t.end - m.c.Off()}
+			if !n.constant() || name != "" && name != "value" {
+				m.c.Skip(uint64(at.Len), "tensor")
+			} else {
+				value = p.proto(t)
+				n.values++
+				p.nameFault(n.output)
+			}
+			p.attributes++
+			p.attributeBytes += at.Len
+		case field == 20 && m.is(wire, wireVarint, "type"):
+			kind = m.varint("type")
+		case (field == 6 || field == 11) && m.is(wire, wireBytes, "graph"):
+			p.graph(m.sub("graph"), depth+1)
+		default:
+			m.skip(wire)
+		}
+	}
+	switch {
+	case value == nil:
+	case name != "value" || kind != typeTensor:
+		n.values--
+	default:
+		n.value, n.at = value, at
+	}
+}
+
+// nameFault calls the tensor of a fault by its node's output, which is what it would be called.
+func (p *parser) nameFault(output string) {
+	if fault, ok := errors.AsType[*tensor.FormatError](p.c.Err()); ok && output != "" {
+		fault.Tensor = output
+	}
+}
+
+// constant takes what a Constant node gives for a tensor of its output's name.
+func (p *parser) constant(n *node, depth int) {
+	if n.op != "Constant" || n.domain != "" {
+		return
+	}
+	switch {
+	case n.outputs != 1 || n.output == "":
+		p.warn("the tensor of a Constant node is not shown: the node has %d outputs that could name it", n.outputs)
+		return
+	case n.values != 1:
+		p.warn("tensor %q of a Constant node is not shown: the node has %d values", n.output, n.values)
+		return
+	}
+	p.attributes--
+	p.attributeBytes -= n.at.Len
+	n.value.name = n.output
+	info, reason := p.info(n.value, n.at.Off)
+	switch {
+	case reason != "":
+		p.warn("tensor %q of a Constant node is not shown: %s", n.output, reason)
+	case depth > 1:
+		p.inner = append(p.inner, info)
+	default:
+		p.constants = append(p.constants, info)
+	}
+}
