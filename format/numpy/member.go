@@ -12,6 +12,9 @@ import (
 // maxRatio is how many bytes deflate can make of one: runs of 258 at two bits each.
 const maxRatio = 1032
 
+// flagEncrypt is set of a member that is encrypted, in one of two ways.
+const flagEncrypt = 1<<0 | 1<<6
+
 // A member is a file of an archive; off is where its local header is, data its content.
 type member struct {
 	*zip.File
@@ -71,7 +74,7 @@ func (a *archive) locate(f *zip.File) (*member, error) {
 	switch {
 	case nameLen != len(f.Name) || name != f.Name:
 		return nil, zipFault(off, tensor.ErrMalformed, "member is %q in the zip directory, but %q in its local header", f.Name, name)
-	case (f.Flags|field(6))&1 != 0:
+	case (f.Flags|field(6))&flagEncrypt != 0:
 		return nil, zipFault(off, tensor.ErrUnsupported, "member %q is encrypted", f.Name)
 	case f.Method != field(8):
 		return nil, zipFault(off, tensor.ErrMalformed, "member %q is packed by method %d in the zip directory, but %d in its local header",

@@ -288,6 +288,7 @@ func TestParseZipRefuses(t *testing.T) {
 		{"more than deflate can make", zipped(t, raw(zip.FileHeader{Name: "a.npy", Method: 8, UncompressedSize64: 1 << 40}, packed)),
 			tensor.ErrMalformed, []string{"a.npy", "1099511627776"}},
 		{"encrypted", zipped(t, raw(zip.FileHeader{Name: "a.npy", Flags: 1, UncompressedSize64: size}, good)), tensor.ErrUnsupported, []string{"encrypted"}},
+		{"strongly encrypted", zipped(t, raw(zip.FileHeader{Name: "a.npy", Flags: 1 << 6, UncompressedSize64: size}, good)), tensor.ErrUnsupported, []string{"encrypted"}},
 		{"truncated array", zipped(t, stored("b.npy", good), stored("a.npy", good[:len(good)-1])), tensor.ErrTruncated, []string{`"a"`, "12", "11"}},
 		{"malformed header", zipped(t, stored("a.npy", npy("{", 3))), tensor.ErrMalformed, []string{`"a"`, "header"}},
 		{"no deflate stream", zipped(t, raw(zip.FileHeader{Name: "a.npy", Method: 8, UncompressedSize64: size}, bytes.Repeat([]byte{0xff}, 40))),

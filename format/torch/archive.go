@@ -36,9 +36,9 @@ type archive struct {
 
 const (
 	localHeader  = 30
-	flagEncrypt  = 1 << 0
-	flagDeferred = 1 << 3 // sizes stand behind the data
-	maxRatio     = 1032   // of deflate: 258 bytes for two bits
+	flagEncrypt  = 1<<0 | 1<<6 | 1<<13 // in three ways, all of which torch refuses
+	flagDeferred = 1 << 3              // sizes stand behind the data
+	maxRatio     = 1032                // of deflate: 258 bytes for two bits
 )
 
 func openArchive(r io.ReaderAt, size int64) (*archive, error) {

@@ -33,6 +33,8 @@ func TestArchiveFaults(t *testing.T) {
 		{"unknown compression", archiveOf(t, w, member{name: "m/data/0", data: fourFloats, method: 12}), tensor.ErrUnsupported, "method 12"},
 		{"unknown compression of the pickle", archiveOf(t, w, member{name: "m/data.pkl", data: w, method: 93}), tensor.ErrUnsupported, "method 93"},
 		{"encrypted", archiveOf(t, w, data, member{name: "m/x", change: func(h *zip.FileHeader) { h.Flags |= 1 }}), tensor.ErrUnsupported, "encrypted"},
+		{"strongly encrypted", archiveOf(t, w, data, member{name: "m/x", change: func(h *zip.FileHeader) { h.Flags |= 1 << 6 }}), tensor.ErrUnsupported, "encrypted"},
+		{"with a masked directory", archiveOf(t, w, data, member{name: "m/x", change: func(h *zip.FileHeader) { h.Flags |= 1 << 13 }}), tensor.ErrUnsupported, "encrypted"},
 		{"encrypted by the local header", patched(archiveOf(t, w, data), "m/data/0", 6, 1), tensor.ErrUnsupported, "encrypted"},
 		{"another local name", patched(archiveOf(t, w, data), "m/data/0", 30, 'n'), tensor.ErrMalformed, "another name"},
 		{"another local method", patched(archiveOf(t, w, data), "m/data/0", 8, 8), tensor.ErrMalformed, "method"},
