@@ -139,11 +139,11 @@ def npz(rng):
 
 def add(rng, z, name):
     info = zipfile.ZipInfo(name.replace("\0", "") + rng.choice([".npy"] * 20 + ["", ".npy.npy", ".NPY", ".txt"]), (1980, 1, 1, 0, 0, 0))
+    if rng.random() < 0.05:
+        info.filename = rng.choice(["/abs.npy", "../up.npy", "a\\b.npy", "dir/", ".npy", "./a.npy"])
     info.compress_type = rng.choice([zipfile.ZIP_STORED] * 9 + [zipfile.ZIP_DEFLATED] * 9 + [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA] * info.filename.endswith(".npy"))
     if rng.random() < 0.05:
         info.extra = rng.choice([b"\0\0\0\0", struct.pack("<HHQQ", 1, 16, 1, 1), b"abc", b"\x01\x00\x04\x00aaaa"])
-    if rng.random() < 0.05:
-        info.filename = rng.choice(["/abs.npy", "../up.npy", "a\\b.npy", "dir/", ".npy", "./a.npy"])
     data = npy(rng) if rng.random() < 0.95 else rng.choice([b"", b"text", b"\x93NUMPY", b"\x93NUMP", rng.randbytes(20)])
     with z.open(info, "w", force_zip64=rng.random() < 0.7) as f:
         f.write(data)
