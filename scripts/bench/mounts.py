@@ -32,10 +32,8 @@ class TimedOut(Exception):
 
 class Plain:
     """The shard itself, and the tree as files on the file system that holds it."""
-    name = "pread"
-
-    def __init__(self, shard, tree=None):
-        self.shard, self.tree = shard, tree
+    def __init__(self, shard, tree=None, name="pread"):
+        self.name, self.shard, self.tree = name, shard, tree
 
     @contextlib.contextmanager
     def open(self, bench):

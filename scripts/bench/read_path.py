@@ -47,7 +47,11 @@ def size(bench):
         os.link(shard, d / "tree" / f"{tensor.path}.raw")  # longer by the header, and needs no memory
         limit = SECONDS_A_LARGE_READ if SIZES[label] > GiB else None
         subject = Subject(f"one tensor of {label}", shard, d / "tree", tensor, rounds, limit)
-        compare(bench, subject, mounts.Plain(shard), lambda limit: [*reads(limit), memory])
+        large = []
+        if label in HEADLINES:
+            folios = inputs.safetensors(d / "folios.safetensors", [tensor], inputs.LARGE)
+            large.append(mounts.Plain(folios, name="pread, large folios"))
+        compare(bench, subject, mounts.Plain(shard), lambda limit: [*reads(limit), memory], large)
         if not bench.quick:
             libraries(bench, subject)
         bench.remove(d)
@@ -66,10 +70,10 @@ def count(bench):
         bench.remove(d)
 
 
-def compare(bench, subject, plain, steps, beside=()):
+def compare(bench, subject, plain, steps, also=(), beside=()):
     """The headline pair in rounds of its own; then each slow peer beside the plain pread."""
     archive = subject.tree.with_suffix(".archive")
-    headline = [plain, ours(bench, subject)]
+    headline = [plain, *also, ours(bench, subject)]
     if not bench.lacks("mksquashfs", "squashfuse_ll"):
         headline.append(mounts.squashfuse(inputs.squashfs(archive, subject.tree), subject.file))
     bench.say(f"{subject.table}: {', '.join(s.name for s in headline)}")

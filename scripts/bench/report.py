@@ -27,7 +27,8 @@ TITLES = {"array": "NumPy array", "anon before": "RssAnon, not walked", "anon": 
 
 NOTES = """\
 Reading in GB/s or operations a second; in parentheses the ratio to the plain pread(2) of the shard in the same round, and for `find` to the same
-tree as files on tmpfs. Cold: the pages of the mount dropped from the kernel's cache, the shard on tmpfs; warm: the same read again. A file of 4 GiB is
+tree as files on tmpfs. Cold: the pages of the mount dropped from the kernel's cache, the shard on tmpfs in pages of 4 KiB (a
+row says what large folios would give, which tmpfs keeps of what is written in large steps); warm: the same read again. A file of 4 GiB is
 read for a second at most, one through a slow peer for 0.3 s. A mount lasts until `stat` of the last tensor answers, and for a library the
 opening of the file; the first byte counts from the same moment. weightfs runs with `--no-index` where nothing else is said."""
 
