@@ -37,6 +37,8 @@ def judge(module, library, ours):
         if ours.tensors:
             compare(module, library, ours)
         return "by the library alone"
+    if library.refused and not ours.tensors and ours.warnings:
+        return "by weightfs alone"  # which shows nothing, and says why
     if library.refused:
         known(module.ACCEPTED, library.refused, "weightfs reads what the library refuses")
         return "by weightfs alone"

@@ -25,7 +25,7 @@ REFUSED = [
     (r"a length of \S+ bytes, but shape \[.*\] of [UIF][246]", "the same"),
     (r"not a decimal number below 2\^63", "Python's int() takes signs, spaces and underscores"),
     (r"the path .* leaves the directory", "no name with .. in it is followed, wherever it leads (ox-004)"),
-    (r"dimension -\d+ of tensor", "NumPy's reshape() takes any negative one for what is left"),
+    (r"dimension -\d+ (of tensor .* )?is negative", "NumPy's reshape() takes any negative one for what is left"),
     (r"unknown format: the file begins with", "there is no magic number: the first fields must be a model's, its texts UTF-8"),
     (r"is no sequence of varints", "one of more than 64 bits, of which protobuf drops the upper ones"),
     (r"its element type is STRING", "no tensor"),
