@@ -99,6 +99,10 @@ checkpoint is executed.`,
 		Version:       version(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := io.WriteString(c.OutOrStderr(), usageText(c))
+		return err
+	})
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		hint := fmt.Sprintf("see %s --help", c.CommandPath())
 		if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {

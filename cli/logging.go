@@ -29,7 +29,7 @@ type logFlags struct {
 func (f *logFlags) add(c *cobra.Command) {
 	f.format, f.level = "text", ""
 	fl := c.Flags()
-	fl.StringVar(&f.file, "log-file", "", "append messages to this file (else standard error with -f, and syslog in the background)")
+	fl.StringVar(&f.file, "log-file", "", "append messages to this `file` (else standard error with -f, and syslog in the background)")
 	fl.Var(choice{&f.format, []string{"text", "json"}}, "log-format", "text or json")
 	fl.Var(choice{&f.level, []string{"debug", "info", "warn", "error"}}, "log-level", "debug, info, warn or error (default info)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "the same as --log-level=debug: every request")

@@ -38,7 +38,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.SortFlags = false
 	fl.BoolVarP(&f.foreground, "foreground", "f", false, "stay in the foreground")
-	fl.StringArrayVarP(&f.options, "options", "o", nil, "mount options, with commas between them")
+	fl.StringArrayVarP(&f.options, "options", "o", nil, "mount `options`, with commas between them")
 	f.addMany(fl)
 	fl.Var((*viewList)(&f.opt.Views), "views", "the views to show, with commas or colons between them (all: "+strings.Join(format.Views, ",")+")")
 	fl.Var(asF32{&f.opt.AsF32}, "as-safetensors", "write types that safetensors lacks into assembled/ and parts/ as f32, not as bytes")
