@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -263,7 +264,13 @@ func FuzzDetect(f *testing.F) {
 		f.Add([]byte(tt.file[:min(len(tt.file), 3000)]))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		kind, err := Detect(bytes.NewReader(b), int64(len(b)))
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20+64*uint64(len(b)) {
+			t.Errorf("%d bytes allocated for a file of %d", n, len(b))
+		}
 		if (kind == 0) == (err == nil) {
 			t.Errorf("%v, %v", kind, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,15 +15,25 @@ import (
 )
 
 func build(t interface{ Fatal(...any) }, names ...string) *Index {
-	h := &tensor.Header{}
-	for i, n := range names {
-		h.Tensors = append(h.Tensors, tensor.Info{Name: n, DType: tensor.F32, Shape: []uint64{uint64(i)}})
-	}
-	x, err := Build([]Source{{Header: h}})
+	x, err := Build([]Source{{Header: headerOf(names)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
+}
+
+func headerOf(names []string) *tensor.Header {
+	h := &tensor.Header{}
+	for i, n := range names {
+		h.Tensors = append(h.Tensors, tensor.Info{Name: n, DType: tensor.F32, Shape: []uint64{uint64(i)}})
+	}
+	return h
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 func TestNameBecomesPath(t *testing.T) {
@@ -104,7 +115,16 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		names := strings.Split(lines, "\n")
 		slices.Sort(names)
-		checkPaths(t, slices.Compact(names))
+		names = slices.Compact(names)
+		h := headerOf(names)
+		before := allocated()
+		if _, err := Build([]Source{{Header: h}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := allocated() - before; n > 64<<10+1024*uint64(len(lines)) {
+			t.Errorf("%d bytes allocated for %d of names", n, len(lines))
+		}
+		checkPaths(t, names)
 	})
 }
 

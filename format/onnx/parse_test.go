@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -354,13 +355,17 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkTensors demands that every tensor of the file lies in it and can be read.
+// checkTensors demands that every tensor of the file lies in it and can be read, and that every other one
+// may lie in a file.
 func checkTensors(t *testing.T, file []byte, h *tensor.Header) {
 	store := elements.NewUnpacker(t.TempDir(), 1<<30)
 	defer store.Close()
 	src := bytes.NewReader(file)
 	for _, info := range h.Tensors {
 		if info.File != "" {
+			if e := info.Extent; e.Off < 0 || e.Len < -1 || e.Len > math.MaxInt64-e.Off {
+				t.Errorf("%q lies at %+v of %q", info.Name, e, info.File)
+			}
 			continue
 		}
 		if e := info.Extent; e.Off < 0 || e.Len < 0 || e.Len > int64(len(file))-e.Off {
