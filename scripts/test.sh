@@ -191,6 +191,12 @@ torch() {
 	timeout 900 bash -euc "$(declare -f environment); environment '$cache/torch' scripts/requirements-torch.txt" || rm -rf "$cache/torch"
 }
 
+# coverage: of the statements below format/, those that the tests there reach.
+coverage() {
+	go test -count=1 -coverpkg=weightfs/format/... -coverprofile="$work/cover" ./format/...
+	go tool cover -func="$work/cover" | awk '/^total:/ { print; exit $3 + 0 < 90 }'
+}
+
 # speed measures what the README claims. Neighbours on the machine can spoil one run.
 speed() {
 	export XDG_CACHE_HOME=${cache%/*}
@@ -242,6 +248,7 @@ step "scripts of commands" go test -run '^TestScripts$' -count=1 -v ./cli
 count
 step "go test, one processor" env GOMAXPROCS=1 go test -count=1 -v ./fs
 count
+step "coverage of the formats" coverage
 step "golden files" golden
 count
 go build -o "$work/weightfs" .
