@@ -260,9 +260,12 @@ func (o *opening) checkWeights() {
 		open[s.Name] = true
 	}
 	found := make([]bool, len(m.Weights))
+	var unnamed []string
 	for t, r := range o.c.index.Records {
-		i, ok := m.Find(o.c.index.Name(uint32(t)))
+		name := o.c.index.Name(uint32(t))
+		i, ok := m.Find(name)
 		if !ok {
+			unnamed = append(unnamed, name)
 			continue
 		}
 		found[i] = true
@@ -276,7 +279,12 @@ func (o *opening) checkWeights() {
 			o.warn("%s names tensor %q in %s, which does not have it", o.set.Index, w.Tensor, w.File)
 		}
 	}
+	if len(unnamed) > 0 {
+		o.warn("%s does not name all that its files hold, which is shown all the same: %s", o.set.Index, set.Enumerate(unnamed, maxUnnamed))
+	}
 }
+
+const maxUnnamed = 100 // tensors that the warning lists
 
 func (o *opening) warn(format string, a ...any) {
 	o.c.Warnings = append(o.c.Warnings, fmt.Sprintf(format, a...))
