@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weightfs/format/detect"
 	"weightfs/format/gguf"
 	"weightfs/format/set"
 	"weightfs/format/tensor"
@@ -72,6 +73,10 @@ func (o *opening) openBeside(name string) (*Shard, error) {
 	s, err := OpenShard(clean, o.set.Path(clean))
 	if err != nil {
 		return nil, fmt.Errorf("external data: %w", err)
+	}
+	if err := detect.Pointer(s.file, s.Size()); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("external data: %w", inFile(err, s.Path))
 	}
 	return s, nil
 }

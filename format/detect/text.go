@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +47,28 @@ func (f *file) text() *known {
 	}
 	return &known{what: "a text file that begins " + excerpt(text), hint: "a failed download?", broken: true}
 }
+
+// Pointer is the fault of a file that stands for another one, or nil. It is for files that may hold any
+// bytes, as the data beside a model.
+func Pointer(r io.ReaderAt, size int64) error {
+	if size == 0 || size > maxPointer {
+		return nil
+	}
+	f := &file{r: r, size: size}
+	head, err := f.read(0, headSize)
+	if err != nil {
+		return err
+	}
+	f.head = head
+	for _, prefix := range []string{"version https://git-lfs", "version https://hawser", pointers[0].prefix, pointers[1].prefix} {
+		if k := f.text(); k != nil && f.has(prefix) {
+			return k.fault()
+		}
+	}
+	return nil
+}
+
+const maxPointer = 1024 // Git LFS writes no larger ones
 
 // lfs gives the size that the pointer tells of the file it stands for.
 func (f *file) lfs(text string) *known {
