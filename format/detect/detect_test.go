@@ -111,6 +111,7 @@ var refusals = []struct {
 	{"text", "Entry not found", []string{"text", "Entry not found"}},
 	{"long text that is cut inside a character", strings.Repeat("é", 4000), []string{"text"}},
 	{"white space", "\n\n", []string{"white space"}},
+	{"text too small", "1234567", []string{"7 bytes", "too small", "header"}},
 	{"too small", "\x01\x02", []string{"2 bytes", "too small", "header"}},
 	{"zeros", strings.Repeat("\x00", 10_000), []string{"10000 bytes that are zeros"}},
 	{"zeros in front", strings.Repeat("\x00", 5000) + "x", []string{"5000 zeros", "of 5001 bytes"}},

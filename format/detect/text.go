@@ -45,6 +45,9 @@ func (f *file) text() *known {
 	case text == "":
 		return &known{what: fmt.Sprintf("a file of %d bytes that are white space", f.size), broken: true}
 	}
+	if f.size < 8 {
+		return nil // too small for any format, which is the better reason
+	}
 	return &known{what: "a text file that begins " + excerpt(text), hint: "a failed download?", broken: true}
 }
 
