@@ -330,7 +330,7 @@ func overlapping(t testing.TB, content []byte) []byte {
 func TestParseZipKeepsOthers(t *testing.T) {
 	good := npy(vector, 12)
 	file := zipped(t, stored("v4.npy", append([]byte(magic), 4, 0, 0, 0, 0, 0)), stored("", good), stored("../x.npy", good),
-		raw(zip.FileHeader{Name: "z.npy", Method: 93, UncompressedSize64: 50}, good))
+		stored("short.npy", []byte("hello")), stored("short.txt", []byte("hello")), raw(zip.FileHeader{Name: "z.npy", Method: 93, UncompressedSize64: 50}, good))
 	h, err := Parse(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestParseZipKeepsOthers(t *testing.T) {
 	if len(h.Tensors) != 2 || h.Tensors[0].Name != "" || h.Tensors[1].Name != "../x" {
 		t.Errorf("%+v", h.Tensors)
 	}
-	if len(h.Warnings) != 2 || !strings.Contains(h.Warnings[0], "4.0") || !strings.Contains(h.Warnings[1], "zstd") {
+	if len(h.Warnings) != 3 || !strings.Contains(h.Warnings[0], "4.0") || !strings.Contains(h.Warnings[1], `"short.npy"`) || !strings.Contains(h.Warnings[2], "zstd") {
 		t.Errorf("%q", h.Warnings)
 	}
 }

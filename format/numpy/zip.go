@@ -70,6 +70,9 @@ func (a *archive) add(f *zip.File) error {
 	a.members[f.Name] = m
 	switch {
 	case f.UncompressedSize64 < uint64(len(magic)):
+		if m.named() {
+			a.warn(m, fmt.Sprintf("its %d bytes are no .npy", f.UncompressedSize64))
+		}
 		return nil
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		if m.named() {
