@@ -134,6 +134,9 @@ func checkJSON(data []byte) error {
 	if off := invalidUTF8(data); off >= 0 {
 		return indexFault(int64(off), tensor.ErrMalformed, "not valid UTF-8")
 	}
+	if len(data) == 0 {
+		return indexFault(0, tensor.ErrTruncated, "an empty file")
+	}
 	if json.Valid(data) {
 		return nil
 	}

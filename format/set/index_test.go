@@ -33,7 +33,7 @@ func TestIndexFaults(t *testing.T) {
 		is   error
 		says string
 	}{
-		"empty":             {``, 0, tensor.ErrTruncated, "ends"},
+		"empty":             {``, 0, tensor.ErrTruncated, "an empty file"},
 		"cut":               {`{"weight_map":{"a":"b"`, 22, tensor.ErrTruncated, "ends"},
 		"cut in a string":   {`{"weight_map":{"a":"b`, 21, tensor.ErrTruncated, "ends"},
 		"cut at the end":    {`{"weight_map":{"a":"b"}`, 23, tensor.ErrTruncated, "ends"},
