@@ -152,10 +152,10 @@ func (d *directory) place(base int64) error {
 			info.Extent.Off = d.src.size
 		case avail < 0:
 			return fault(d.Off(), info.Name, tensor.ErrTruncated,
-				"the data section begins at %d (alignment %d), past the end of the file of %d bytes", base, d.align, d.src.size)
+				"truncated: the data section begins at %d (alignment %d), past the end of the file of %d bytes", base, d.align, d.src.size)
 		default:
 			return fault(base+min(off, avail), info.Name, tensor.ErrTruncated,
-				"%d bytes at offset %d of the data section, which has only %d", n, off, avail)
+				"truncated: %d bytes at offset %d of the data section, which has only %d", n, off, avail)
 		}
 	}
 	return nil

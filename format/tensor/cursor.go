@@ -59,7 +59,7 @@ func (c *Cursor) take(n int64, what string) []byte {
 		return nil
 	}
 	if n < 0 || n > c.Remaining() {
-		c.Fail(c.off, ErrTruncated, "%s of %d bytes, but only %d remain", what, n, c.Remaining())
+		c.Fail(c.off, ErrTruncated, "truncated: %s of %d bytes, but only %d remain", what, n, c.Remaining())
 		return nil
 	}
 	lo := c.off - c.bufOff
@@ -93,7 +93,7 @@ func (c *Cursor) fill(n int64) bool {
 // allow compares n with what remains and then with the limit.
 func (c *Cursor) allow(n uint64, limit int64, what string) bool {
 	if c.err == nil && n > uint64(max(c.Remaining(), 0)) {
-		c.Fail(c.off, ErrTruncated, "%s of %d bytes, but only %d remain", what, n, c.Remaining())
+		c.Fail(c.off, ErrTruncated, "truncated: %s of %d bytes, but only %d remain", what, n, c.Remaining())
 	}
 	if c.err == nil && n > uint64(limit) {
 		c.Fail(c.off, ErrTooLarge, "%s of %d bytes exceeds the limit of %d", what, n, limit)
@@ -136,7 +136,7 @@ func (c *Cursor) Skip(n uint64, what string) {
 		return
 	}
 	if n > uint64(max(c.Remaining(), 0)) {
-		c.Fail(c.off, ErrTruncated, "%s of %d bytes, but only %d remain", what, n, c.Remaining())
+		c.Fail(c.off, ErrTruncated, "truncated: %s of %d bytes, but only %d remain", what, n, c.Remaining())
 		return
 	}
 	c.off += int64(n)
@@ -187,7 +187,7 @@ func (c *Cursor) Count(n uint64, each int64, what string) int {
 		return 0
 	}
 	if n > uint64(max(c.Remaining(), 0)/max(each, 1)) {
-		c.Fail(c.off, ErrTruncated, "%d %s cannot fit in the %d bytes that remain", n, what, c.Remaining())
+		c.Fail(c.off, ErrTruncated, "truncated: %d %s cannot fit in the %d bytes that remain", n, what, c.Remaining())
 		return 0
 	}
 	return int(n)

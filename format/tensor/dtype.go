@@ -264,7 +264,7 @@ func Elements(shape []uint64) (uint64, error) {
 	for _, dim := range shape {
 		hi, lo := bits.Mul64(n, dim)
 		if hi != 0 {
-			return 0, fmt.Errorf("%w: the product of shape %v exceeds 64 bits", ErrTooLarge, shape)
+			return 0, fmt.Errorf("%w: the product of shape %v overflows 64 bits", ErrTooLarge, shape)
 		}
 		n = lo
 	}
@@ -290,7 +290,7 @@ func (d DType) Size(shape []uint64, roundUp bool) (int64, error) {
 	blocks, rest := n/uint64(row.elems), n%uint64(row.elems)
 	hi, size := bits.Mul64(blocks, uint64(row.bytes))
 	if hi != 0 || size > 1<<63-16 {
-		return 0, fmt.Errorf("%w: %d elements of %s exceed 63 bits of bytes", ErrTooLarge, n, row.name)
+		return 0, fmt.Errorf("%w: %d elements of %s overflow 63 bits of bytes", ErrTooLarge, n, row.name)
 	}
 	if rest == 0 {
 		return int64(size), nil
@@ -318,7 +318,7 @@ func blockSize(t dtypeRow, shape []uint64, n uint64) (int64, error) {
 	rowSize, carry := bits.Add64(rowSize, uint64(t.rowBytes), 0)
 	hi2, size := bits.Mul64(rowSize, n/row)
 	if hi|carry|hi2 != 0 || size > 1<<63-1 {
-		return 0, fmt.Errorf("%w: shape %v of %s exceeds 63 bits of bytes", ErrTooLarge, shape, t.name)
+		return 0, fmt.Errorf("%w: shape %v of %s overflows 63 bits of bytes", ErrTooLarge, shape, t.name)
 	}
 	return int64(size), nil
 }
