@@ -109,7 +109,7 @@ func (t legacyTable) add(c *tensor.Cursor, key string, sizes map[string]int64) e
 	}
 	n := c.U64("number of elements")
 	if c.Err() != nil {
-		return truncated(c)
+		return c.Err()
 	}
 	if n > uint64(c.Remaining()/size) {
 		return fault(at, tensor.ErrTruncated, "truncated: storage %q of %d elements of %d bytes, but only %d bytes remain",
@@ -119,14 +119,6 @@ func (t legacyTable) add(c *tensor.Cursor, key string, sizes map[string]int64) e
 	t[key] = &storage{name: key, extent: tensor.Extent{Off: c.Off(), Len: bytes}, unpacked: bytes, size: bytes}
 	c.Skip(uint64(bytes), "storage")
 	return c.Err()
-}
-
-func truncated(c *tensor.Cursor) error {
-	err := c.Err()
-	if e, ok := err.(*tensor.FormatError); ok {
-		e.Msg = "truncated: " + e.Msg
-	}
-	return err
 }
 
 // find gives the storage, or the part of it that a view is.

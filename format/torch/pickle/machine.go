@@ -56,9 +56,6 @@ func say(err error) error {
 	}
 	named := *fault
 	named.Msg = "pickle: " + fault.Msg
-	if fault.Err == tensor.ErrTruncated {
-		named.Msg = "pickle is truncated: " + fault.Msg
-	}
 	return &named
 }
 

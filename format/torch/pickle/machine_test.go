@@ -144,6 +144,9 @@ func TestFaults(t *testing.T) {
 			if fault.Off != test.off || fault.Err != test.reason || !strings.Contains(fault.Error(), test.about) {
 				t.Errorf("got offset %d, %v: %v; want offset %d, %v, about %q", fault.Off, fault.Err, fault, test.off, test.reason, test.about)
 			}
+			if strings.Count(fault.Error(), "truncated") > 1 {
+				t.Errorf("it is said twice: %v", fault)
+			}
 		})
 	}
 }
