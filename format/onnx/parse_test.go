@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
