@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -150,6 +151,7 @@ func TestBombs(t *testing.T) {
 		{"deeper lists", deep("N", 1<<20-1), 0, "limit"},
 		{"a name of 200 kB", deep(w, 100000), 0, "limit"},
 		{"a key of 200 kB", dict(str(strings.Repeat("x", 200000)), "N"), 0, ""},
+		{"many paths through a key of a mebibyte", "]" + dict(str(strings.Repeat("x", 1<<20)), "]") + "q\x00a(" + strings.Repeat("h\x00", 2000) + "e", 0, "limit"},
 		{"doubled names", doubled(dict(str(strings.Repeat("x", 50000)), w), 14), 0, "limit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -243,7 +245,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parse(b)
+		h, err := parseBounded(t, b)
 		checkHeader(t, b, h, err)
 		again, err2 := parse(b)
 		if fmt.Sprint(err) != fmt.Sprint(err2) {
@@ -256,6 +258,19 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("two parses differ\n%s", diff)
 		}
 	})
+}
+
+// parseBounded: each path through a pickle, of which there may be maxShare for an opcode, takes little memory.
+func parseBounded(t *testing.T, file []byte) (*tensor.Header, error) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h, err := parse(file)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<10*uint64(minVisits+maxShare*len(file)) {
+		t.Errorf("%d bytes allocated for a file of %d", n, len(file))
+	}
+	return h, err
 }
 
 // FuzzPickle puts a pickle into an archive that is otherwise sound, so that it reaches the walk.
@@ -272,7 +287,7 @@ func FuzzPickle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file := archiveOf(t, string(b), member{name: "m/data/0", data: fourFloats})
-		h, err := parse(file)
+		h, err := parseBounded(t, file)
 		checkHeader(t, file, h, err)
 		if err == nil {
 			for i := range h.Tensors {

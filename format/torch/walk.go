@@ -14,6 +14,8 @@ const (
 	// maxVisits bounds the paths through the pickle's values, which references to one list can
 	// double with every opcode; a pickle of few opcodes may have minVisits and maxShare for each.
 	maxVisits, minVisits, maxShare = 1 << 24, 1 << 16, 64
+	// keyPerVisit is how many bytes of a key take as long as a visit.
+	keyPerVisit = 1 << 10
 	// maxTensors bounds the tensors of one file.
 	maxTensors = 1 << 20
 	// maxName is the longest name, maxNames bounds all names together. maxPath is the longest path
@@ -99,6 +101,7 @@ func (w *walk) step(f *frame) any {
 	} else {
 		w.path = strconv.AppendInt(w.path, int64(i-len(f.items)), 10)
 	}
+	w.visits -= (len(w.path) - f.path) / keyPerVisit
 	return v
 }
 

@@ -32,25 +32,25 @@ func (d *Dict) Has(key string) bool {
 	return ok
 }
 
-func (d *Dict) set(key, value any) error {
-	h, err := hash(key)
-	if err != nil {
-		return err
-	}
-	if i, ok := d.index[h]; ok {
+// set gives a key of that hash its value.
+func (d *Dict) set(hash, key, value any) {
+	if i, ok := d.index[hash]; ok {
 		d.Items[i].Value = value
-		return nil
+		return
 	}
 	if d.index == nil {
 		d.index = make(map[any]int)
 	}
-	d.index[h] = len(d.Items)
+	d.index[hash] = len(d.Items)
 	d.Items = append(d.Items, Item{key, value})
-	return nil
 }
 
 // composite is the hash of a key that Python compares by its parts.
 type composite string
+
+// hashCost is the memory that a byte of a composite takes until it is written. Keys may share their parts,
+// so that many are long in a short file.
+const hashCost = 8
 
 // hash gives keys that Python holds equal one comparable value: True, 1 and 1.0 are one key.
 func hash(key any) (any, error) {

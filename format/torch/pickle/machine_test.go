@@ -163,6 +163,7 @@ func TestBombs(t *testing.T) {
 	}{
 		{"doubled tuples", doubled + ".", true},
 		{"doubled tuples as a key", "}" + doubled + "Ns.", false},
+		{"keys that share a long tuple", "}(" + strings.Repeat(str(strings.Repeat("x", 1000)), 900) + "tq\x000" + strings.Repeat("h\x00K\x01\x86Ns", 2000) + ".", false},
 		{"deep lists", strings.Repeat("]", 500000) + strings.Repeat("a", 499999) + ".", true},
 		{"many marks", strings.Repeat("(", 1<<21) + "N.", false},
 		{"many values", strings.Repeat("N", 1<<23) + ".", false},
@@ -257,6 +258,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		checkMemory(t, b)
 		p, err := load(string(b))
 		if (p == nil) != (err != nil) {
 			t.Fatalf("got %v, %v", p, err)
@@ -269,4 +271,17 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal("two loads differ")
 		}
 	})
+}
+
+// checkMemory: what is allocated is in proportion to the pickle and to what charge counted of copies.
+func checkMemory(t *testing.T, b []byte) {
+	m := &machine{c: tensor.NewCursor(bytes.NewReader(b), int64(len(b)), "test"), left: maxMemory, opaque: func(Global) string { return "" }}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m.run()
+	runtime.ReadMemStats(&after)
+	charged := maxMemory - m.left
+	if n := after.TotalAlloc - before.TotalAlloc; n > 256<<10+128*uint64(len(b))+8*uint64(charged) {
+		t.Errorf("%d bytes allocated for a pickle of %d and %d charged", n, len(b), charged)
+	}
 }

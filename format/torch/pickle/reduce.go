@@ -175,9 +175,15 @@ func (m *machine) setItems(items []any) {
 }
 
 func (m *machine) setKey(d *Dict, key, value any) {
-	if err := d.set(key, value); err != nil {
+	h, err := hash(key)
+	if err != nil {
 		m.malformed("%v", err)
+		return
 	}
+	if written, ok := h.(composite); ok {
+		m.charge(hashCost * int64(len(written)))
+	}
+	d.set(h, key, value)
 }
 
 func (m *machine) extend(items []any) {
