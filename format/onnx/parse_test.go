@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
