@@ -15,6 +15,7 @@ import (
 type guard struct {
 	dirs  []string
 	files []*format.Shard
+	made  []string // directories
 }
 
 // newGuard finds them. A lone file may lie among anything, such as in the directory that the user is
@@ -81,12 +82,21 @@ func (g *guard) mkdir(dir string) error {
 		if err != nil {
 			return failf(exitTrouble, "%s: %w", dir, cause(err))
 		}
+		g.made = append(g.made, dir)
 		return nil
 	}
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return usageError("%s: %w", dir, syscall.ENOTDIR)
 	}
 	return g.check(dir)
+}
+
+// rmdirs takes the directories that it made away again, as far as they are empty: the next copy finds
+// what this one found.
+func (g *guard) rmdirs() {
+	for _, dir := range slices.Backward(g.made) {
+		os.Remove(dir)
+	}
 }
 
 // target gives the file that a copy replaces, or makes: as cp(1) does it follows a link that is there.

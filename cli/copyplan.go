@@ -12,6 +12,7 @@ import (
 
 	"weightfs/format"
 	"weightfs/format/index"
+	"weightfs/transfer"
 )
 
 // A copyItem is a file or a directory of the tree, and where its copy goes.
@@ -35,6 +36,16 @@ func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
 			return nil, err
 		}
 		_, dir := item.node.(format.Dir)
+		if dir && into && cp.recursive && cp.opt.Resume && len(args) == 1 {
+			begun, err := cp.begun(item, dest)
+			if err != nil {
+				return nil, err
+			}
+			if begun {
+				item.to = filepath.Clean(dest)
+				return []copyItem{item}, nil
+			}
+		}
 		switch {
 		case dir && !cp.recursive:
 			return nil, usageError("%s is a directory (-r copies it)", arg)
@@ -50,6 +61,30 @@ func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+var errBegun = errors.New("begun")
+
+// begun tells whether a directory that is there holds a copy of the item, or part of one: it was not
+// there when that copy began.
+func (cp *copying) begun(item copyItem, dest string) (bool, error) {
+	copier := transfer.New(cp.opt)
+	item.to = filepath.Clean(dest)
+	err := cp.walk(item, func(item copyItem) error {
+		file, ok := item.node.(format.File)
+		if !ok {
+			return nil
+		}
+		begun, err := copier.Begun(file, item.to)
+		if begun {
+			return errBegun
+		}
+		return err
+	})
+	if err == errBegun {
+		return true, nil
+	}
+	return false, err
 }
 
 func exists(path string) bool {

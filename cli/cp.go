@@ -30,8 +30,10 @@ tensor's name first (copied as NAME.raw), then as a path of the tree that weight
   weightfs cp -r model.gguf assembled out --map llama.cpp --as-safetensors=f32
   weightfs cp -r training/ assembled out --exclude '*optim*'
 
-DEST is a directory or, for one argument, a new name, as with cp(1). Links of the tree are copied as what
-they lead to. A file is there whole or not at all. Nothing is written into the checkpoint's directory.`,
+DEST is a directory or, for one argument, a new name, as with cp(1). With --resume the same command goes
+on in the same place: where DEST is a directory's copy, or part of one, that copy is gone on with and
+none is made in it. Links of the tree are copied as what they lead to. A file is there whole or not at
+all. Nothing is written into the checkpoint's directory.`,
 		Args: between(3, 0, "SOURCE, at least one TENSOR or PATH, and DEST"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[len(args)-1] == "" {
@@ -69,6 +71,7 @@ type copying struct {
 
 func (cp *copying) run(c *format.Checkpoint, args []string) error {
 	cp.checkpoint, cp.tree = c, c.Root()
+	cp.opt.Version = version()
 	last := len(args) - 1
 	items, err := cp.plan(args[:last], args[last])
 	if err != nil {
@@ -82,7 +85,7 @@ func (cp *copying) run(c *format.Checkpoint, args []string) error {
 		total *= 2
 	}
 	meter := &copyMeter{progress: cp.progress("cp", total), total: total}
-	cp.opt.Meter, cp.opt.Version = meter, version()
+	cp.opt.Meter = meter
 	cp.copier = transfer.New(cp.opt)
 	cp.report = cp.newReport()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -126,6 +129,7 @@ func (cp *copying) copyAll(ctx context.Context, items []copyItem) error {
 		}
 	}
 	if err := group.Wait(); err != nil {
+		cp.guard.rmdirs()
 		return err
 	}
 	return cp.copier.Finish()

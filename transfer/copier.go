@@ -90,20 +90,30 @@ func (e *MismatchError) Error() string {
 // File copies f to the path to, in a directory that exists, with the mode that the umask leaves of
 // rw-r--r-- and the time of f. What was at the path is replaced at the very end.
 func (c *Copier) File(ctx context.Context, f format.File, to string) (Outcome, error) {
-	content, err := f.Open()
+	j, done, err := c.job(ctx, f, to)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if closer, ok := content.(io.Closer); ok {
-		defer closer.Close()
-	}
-	_, tensor := f.(format.TensorFile)
-	j := &job{Copier: c, ctx: ctx, content: content, size: content.Size(), mtime: f.Stat().ModTime, tensor: tensor, to: to}
+	defer done()
 	if c.opt.Resume && j.present() {
 		c.opt.Meter.Spared(j.size)
 		return Outcome{j.size, true}, j.check()
 	}
 	return Outcome{j.size, false}, j.run()
+}
+
+// job opens f. What it holds is given back by done.
+func (c *Copier) job(ctx context.Context, f format.File, to string) (j *job, done func(), err error) {
+	content, err := f.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() {}
+	if closer, ok := content.(io.Closer); ok {
+		done = func() { closer.Close() }
+	}
+	_, tensor := f.(format.TensorFile)
+	return &job{Copier: c, ctx: ctx, content: content, size: content.Size(), mtime: f.Stat().ModTime, tensor: tensor, to: to}, done, nil
 }
 
 // Few files are flushed one by one as they are finished or at the end. Many small ones are flushed at

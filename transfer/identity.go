@@ -2,11 +2,13 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"weightfs/format"
@@ -77,6 +79,30 @@ func (j *job) present() bool {
 	}
 	defer f.Close()
 	return sameBytes(f, format.ContentReader{Content: j.content}, n)
+}
+
+// Begun tells whether a copy of f to the path to is there, or with Options.Resume a part of one.
+func (c *Copier) Begun(f format.File, to string) (bool, error) {
+	if _, err := os.Lstat(filepath.Dir(to)); err != nil {
+		return false, nil
+	}
+	j, done, err := c.job(context.Background(), f, to)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if j.present() {
+		return true, nil
+	}
+	if !c.opt.Resume || j.size <= stripeSize {
+		return false, nil
+	}
+	id, err := j.identity()
+	if err != nil {
+		return false, err
+	}
+	_, err = os.Lstat(partialPath(to, id))
+	return err == nil, nil
 }
 
 // sameBytes compares the first n bytes.

@@ -45,11 +45,15 @@ func partialName(name, id string) string {
 	return name + "." + id + partialExt
 }
 
+func partialPath(to, id string) string {
+	return filepath.Join(filepath.Dir(to), partialName(filepath.Base(to), id))
+}
+
 var errOthersCopy = errors.New("another copy to this name is under way")
 
 // openPartial opens the kept part of a copy, or begins one.
 func openPartial(to, id string, size int64) (*partial, error) {
-	p := &partial{path: filepath.Join(filepath.Dir(to), partialName(filepath.Base(to), id)), keep: true}
+	p := &partial{path: partialPath(to, id), keep: true}
 	p.removeOthers(to, id)
 	st, err := os.Lstat(p.path)
 	if err == nil && !st.Mode().IsRegular() {
