@@ -9,8 +9,14 @@ set -euo pipefail
 root=$(cd -P "$(dirname "$0")/.." && pwd)
 . "$root/scripts/install.sh"
 
+usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+
+if [ "${1-}" = --help ] || [ "${1-}" = -h ]; then
+	usage
+	exit
+fi
 if [ $# -gt 2 ] || [[ ${1-} == -* ]]; then
-	sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+	usage >&2
 	exit 10
 fi
 checkpoint=${1:-$root/testdata/sample}
@@ -18,38 +24,63 @@ mountpoint=${2:-mnt}
 
 # shown COMMAND...: as if it was typed.
 shown() {
-	printf '\n$ %s\n' "$*"
+	printf '\n$'
+	printf ' %q' "$@"
+	echo
 	"$@"
 }
 
 build() {
 	program=$root/weightfs
 	[ -w "$root" ] || program=${XDG_CACHE_HOME:-$HOME/.cache}/weightfs-quickstart/weightfs
+	echo "building $program: the first time it takes a minute or two" >&2
 	(cd "$root" && CGO_ENABLED=0 go build -buildvcs=false -o "$program" .)
 }
 
-is_mounted() { findmnt -rn -t fuse.weightfs -M "$mountpoint" >/dev/null && ls "$mountpoint" >/dev/null 2>&1; }
+# mounted prints what is mounted there, if it answers.
+mounted() { findmnt -rno SOURCE -t fuse.weightfs -M "$mountpoint" && ls "$mountpoint" >/dev/null 2>&1; }
 
 mount_it() {
-	if is_mounted; then
-		echo "$mountpoint is mounted already: $(findmnt -rno SOURCE -M "$mountpoint")"
+	local there made=''
+	if there=$(mounted); then
+		if ! [ "$there" -ef "$checkpoint" ]; then
+			echo "$mountpoint: $there is mounted there already: name another directory, or $program umount $mountpoint" >&2
+			return 16
+		fi
+		echo "$mountpoint is mounted already: $there"
 		return
 	fi
-	[ -e "$mountpoint" ] || mkdir -p "$mountpoint"
-	"$program" mount "$checkpoint" "$mountpoint"
+	if ! [ -e "$mountpoint" ]; then
+		mkdir -- "$mountpoint" || return 15
+		made=$mountpoint
+	fi
+	shown "$program" mount "$checkpoint" "$mountpoint" || {
+		local code=$?
+		[ -z "$made" ] || rmdir -- "$made"
+		return "$code"
+	}
 }
+
+# a_checkpoint prints the top of the first tree: of many checkpoints each has its own.
+a_checkpoint() { find "$mountpoint" -name tensors.json -printf '%h\n' -quit; }
 
 # a_tensor prints the path of a matrix that is decoded, or of whatever is first.
 a_tensor() {
 	local f
-	f=$(find "$mountpoint/f32" -name '*q*.weight.npy' -print -quit)
-	[ -n "$f" ] || f=$(find "$mountpoint/f32" "$mountpoint/raw" -type f -print -quit)
+	f=$(find "$top/f32" -name '*q*.weight.npy' -print -quit)
+	[ -n "$f" ] || f=$(find "$top/f32" "$top/raw" -type f -print -quit)
 	echo "$f"
 }
 
 show_it() {
-	local first
+	local top first
 	shown ls "$mountpoint"
+	top=$(a_checkpoint)
+	[ -n "$top" ] || return 0
+	if [ "$top" != "$mountpoint" ]; then # many: what follows is of one of them
+		shown ls "$top"
+		checkpoint=$(head -n 1 "$top/README.txt")
+	fi
 	first=$(a_tensor)
 	[ -n "$first" ] || return 0
 	shown ls -v "$(dirname "$first")"
@@ -59,8 +90,8 @@ show_it() {
 		;;
 	*) shown od -A d -t x1 -N 32 "$first" ;;
 	esac
-	first=${first#"$mountpoint"/*/}
-	shown "$program" show "$checkpoint" "$(find "$mountpoint/by-name" -lname "*/raw/${first%.*}.raw" -printf '%f\n' -quit)"
+	# By its path, since the name may be of any bytes. A type that has no numbers is no reason to stop.
+	shown "$program" show "$checkpoint" "${first#"$top"/}" || true
 }
 
 header() { echo $((10 + $(od -A n -t u2 -j 8 -N 2 "$1"))); }
