@@ -337,6 +337,12 @@ func TestObserver(t *testing.T) {
 	c.must("readall", c.open(mnt+"/ok"))
 	c.wants(syscall.EACCES, "open", mnt+"/refuses")
 	c.close()
+	for range 1000 { // close(2) does not wait until we know of it, and what is on its way is lost with the mount
+		if n.closed.Load() > 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	s.Stop(0)
 	if n.opened.Load() != 2 || n.failed.Load() != 1 || n.closed.Load() != 1 || n.read.Load() != 10_000 {
 		t.Errorf("opened %d, failed %d, closed %d, read %d", n.opened.Load(), n.failed.Load(), n.closed.Load(), n.read.Load())
