@@ -149,7 +149,7 @@ func (c *readers) reading(t testing.TB, reads int64) {
 	t.Helper()
 	begin := c.n.Load()
 	if !eventually(func() bool { return c.n.Load() >= begin+reads || c.broken() == c.all }) {
-		t.Error("the readers are stuck")
+		t.Errorf("the readers are stuck\n%s", waits())
 	}
 }
 

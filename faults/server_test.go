@@ -21,8 +21,12 @@ import (
 	"weightfs/fs"
 )
 
-// patience is for what takes moments on an idle machine.
-const patience = 30 * time.Second
+// patience is for what takes moments on an idle machine. It is waited for in ticks: on one that has no
+// time for these tests they come late, and a server that is slow for that does not look like one that hangs.
+const (
+	patience = 30 * time.Second
+	tick     = 5 * time.Millisecond
+)
 
 // A server is a mount of its own with the process that serves it.
 type server struct {
@@ -116,11 +120,37 @@ func quickly(t testing.TB, what string, do func()) {
 		defer close(done)
 		do()
 	}()
-	select {
-	case <-done:
-	case <-time.After(2 * patience):
-		t.Fatalf("%s hangs", what)
+	for range 2 * patience / tick {
+		select {
+		case <-done:
+			return
+		case <-time.After(tick):
+		}
 	}
+	t.Fatalf("%s hangs\n%s", what, waits())
+}
+
+// waits tells what the threads of all servers of ours wait for in the kernel.
+func waits() string {
+	var b strings.Builder
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		args, _ := os.ReadFile(line)
+		if !bytes.Contains(args, []byte("weightfs")) {
+			continue
+		}
+		stacks := map[string]int{} // only root sees them
+		tasks, _ := filepath.Glob(filepath.Dir(line) + "/task/*/stack")
+		for _, task := range tasks {
+			stack, _ := os.ReadFile(task)
+			stacks[string(stack)]++
+		}
+		fmt.Fprintf(&b, "%s: %s\n", filepath.Dir(line), bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+		for stack, n := range stacks {
+			fmt.Fprintf(&b, "%d threads:\n%s", n, stack)
+		}
+	}
+	return b.String()
 }
 
 // signal reaches this server and no other process.
@@ -131,11 +161,10 @@ func (s *server) signal(sig unix.Signal) {
 
 // exited waits for the end of the process.
 func (s *server) exited(within time.Duration) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.proc), Events: unix.POLLIN}}, int(within.Milliseconds()))
-	for err == unix.EINTR {
-		n, err = unix.Poll([]unix.PollFd{{Fd: int32(s.proc), Events: unix.POLLIN}}, int(within.Milliseconds()))
-	}
-	return n == 1
+	return eventuallyWithin(within, func() bool {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(s.proc), Events: unix.POLLIN}}, 0)
+		return n == 1
+	})
 }
 
 func (s *server) mounted() bool {
@@ -156,7 +185,7 @@ func (s *server) umount() {
 func (s *server) gone(within time.Duration) {
 	s.t.Helper()
 	if !s.exited(within) {
-		s.t.Errorf("the server runs on after %v", within)
+		s.t.Errorf("the server runs on after %v\n%s", within, waits())
 	}
 	if !eventually(func() bool { return !s.mounted() }) {
 		s.t.Error("the mount is still there")
@@ -233,11 +262,14 @@ func (s *server) descriptors() int {
 	return len(fds)
 }
 
-func eventually(ok func() bool) bool {
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
+func eventually(ok func() bool) bool { return eventuallyWithin(patience, ok) }
+
+func eventuallyWithin(within time.Duration, ok func() bool) bool {
+	for range within / tick {
+		if ok() {
+			return true
 		}
+		time.Sleep(tick)
 	}
-	return true
+	return ok()
 }
