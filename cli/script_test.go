@@ -115,14 +115,17 @@ func failureLines(stderr string) int {
 	return n
 }
 
-// eventually waits for what happens in another process.
+// eventually waits for what happens in another process: ten seconds in ticks, which come late as well
+// where the machine has no time for that process.
 func eventually(ok func() bool) bool {
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
+	const tick = 5 * time.Millisecond
+	for range 10 * time.Second / tick {
+		if ok() {
+			return true
 		}
+		time.Sleep(tick)
 	}
-	return true
+	return ok()
 }
 
 // [!] mounted DIR: it is, or will be in a moment; with ! it is not.
@@ -139,12 +142,28 @@ func mounted(ts *testscript.TestScript, neg bool, args []string) {
 // gone DIR: nothing is mounted there, and no server runs any more, now or in a moment.
 func gone(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[0])
+	var there bool
+	var left []process
 	if !eventually(func() bool {
-		_, there, _ := fs.Find(dir)
-		return !there && !slices.ContainsFunc(scriptProcesses(ts.Getenv("WORK")), func(p process) bool { return p.has(dir) })
+		_, there, _ = fs.Find(dir)
+		left = slices.DeleteFunc(scriptProcesses(ts.Getenv("WORK")), func(p process) bool { return !p.has(dir) })
+		return !there && len(left) == 0
 	}) {
-		ts.Fatalf("%s: mounted, or a server runs", args[0])
+		ts.Fatalf("%s: mounted: %t, processes: %v, in the namespaces of %v", args[0], there, left, withMount(dir))
 	}
+}
+
+// withMount are the processes that have a mount in their namespace: the server of one that was detached
+// here lives until it is gone there as well.
+func withMount(dir string) (pids []string) {
+	tables, _ := filepath.Glob("/proc/[0-9]*/mountinfo")
+	for _, table := range tables {
+		b, _ := os.ReadFile(table)
+		if bytes.Contains(b, []byte(" "+dir+" ")) {
+			pids = append(pids, filepath.Base(filepath.Dir(table)))
+		}
+	}
+	return pids
 }
 
 // signal NAME ARG [keeper]: to the weightfs that was started with that argument; in the background, where
