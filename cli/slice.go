@@ -78,16 +78,15 @@ func parseSpan(item string, dim uint64) (span, bool) {
 	words := strings.Split(item, ":")
 	length := int64(min(dim, math.MaxInt64)) // a longer one is of a tensor without elements
 	if len(words) == 1 {
-		i, ok := integer(item, 0)
+		i, ok := integer(item)
 		if i < 0 {
 			i += length
 		}
-		return span{start: uint64(i), step: 1, n: 1, index: true}, ok && item != "" && 0 <= i && i < length
+		return span{start: uint64(i), step: 1, n: 1, index: true}, ok && 0 <= i && i < length
 	}
-	step := int64(1)
-	ok := len(words) <= 3
-	if len(words) == 3 {
-		step, ok = integer(words[2], 1)
+	step, ok := int64(1), len(words) <= 3
+	if len(words) == 3 && strings.TrimSpace(words[2]) != "" {
+		step, ok = integer(words[2])
 		step = max(step, -math.MaxInt64)
 	}
 	first, last := int64(0), length // the ends of a range that names none
@@ -115,7 +114,7 @@ func bound(text string, otherwise, length, step int64) (int64, bool) {
 	if strings.TrimSpace(text) == "" {
 		return otherwise, true
 	}
-	n, ok := integer(text, 0)
+	n, ok := integer(text)
 	if n < 0 {
 		n += length
 	}
@@ -126,11 +125,7 @@ func bound(text string, otherwise, length, step int64) (int64, bool) {
 }
 
 // integer reads a number; one beyond 64 bits is the largest or the least, which is as good here.
-func integer(text string, otherwise int64) (int64, bool) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return otherwise, true
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+func integer(text string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
