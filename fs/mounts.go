@@ -4,13 +4,11 @@ package fs
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -70,10 +68,9 @@ func Around(path string) (m Mounted, real string, ok bool) {
 	if err != nil || len(list) == 0 {
 		return Mounted{}, "", false
 	}
-	m = slices.MaxFunc(list, func(a, b Mounted) int { return cmp.Compare(len(a.Dir), len(b.Dir)) })
-	for _, over := range list {
-		if over.Dir == m.Dir {
-			m = over // the uppermost
+	for _, inner := range list {
+		if len(inner.Dir) >= len(m.Dir) {
+			m = inner // or, at the same place, upon it
 		}
 	}
 	return m, real, m.Ours() && m.Root == "/"
