@@ -49,7 +49,7 @@ func (f *folder) TTL() time.Duration { return ttl }
 func (f *folder) Lookup(name string) (format.Node, error) {
 	e, ok := f.find(name)
 	switch {
-	case !ok && f.hasReadme(name):
+	case !ok && name == readmeName && f.hasReadme():
 		return f.lib.readme(), nil
 	case !ok:
 		return nil, iofs.ErrNotExist
@@ -82,7 +82,7 @@ func (f *folder) find(name string) (entry, bool) {
 func (f *folder) List() format.Listing {
 	entries := f.list()
 	list := make(listing, 0, len(entries)+1)
-	if _, taken := f.find(readmeName); !taken && f.hasReadme(readmeName) {
+	if f.hasReadme() {
 		list = append(list, format.Dirent{Name: readmeName, Ino: f.lib.ino(f.child(readmeName))})
 	}
 	for _, e := range entries {
@@ -91,8 +91,14 @@ func (f *folder) List() format.Listing {
 	return list
 }
 
-// hasReadme tells that a name is the library's README.txt, which is at the top.
-func (f *folder) hasReadme(name string) bool { return f == f.lib.root && name == readmeName }
+// hasReadme tells whether the library's README.txt is shown here: at the top, unless a checkpoint is called so.
+func (f *folder) hasReadme() bool {
+	if f != f.lib.root {
+		return false
+	}
+	_, taken := f.find(readmeName)
+	return !taken
+}
 
 // list is the entries as they are now.
 func (f *folder) list() []entry {

@@ -7,8 +7,7 @@ import (
 	"weightfs/format"
 )
 
-// readmeName is the file at the top of a library that says what is there, unless a checkpoint is
-// called so.
+// readmeName is the file at the top of a library that says what is there.
 const readmeName = "README.txt"
 
 // newReadme makes it once, so that its size stands: the checkpoint that it names is the first that was
@@ -32,6 +31,7 @@ added, changed or removed is seen within two seconds.
 Each has a README.txt of its own. Recurse into one view of one checkpoint, not into this directory: it
 would read every tensor of every checkpoint once for each view.
 `, dir)
+	b.WriteString("\nThe broken ones:\n  ls */ERROR.txt\n")
 	if example != "" {
 		name := format.ShellQuote(example)
 		fmt.Fprintf(&b, "\nFrom this directory:\n  ls %[1]s\n  cat %[1]s/%[2]s\n", name, readmeName)
