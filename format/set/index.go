@@ -27,8 +27,8 @@ const (
 
 // A WeightMap is what an index says of where the tensors are.
 type WeightMap struct {
-	Weights []Weight // in the index's order; nil without an index
-	at      map[string]int
+	Weights []Weight       // in the index's order
+	at      map[string]int // the positions, by tensor
 }
 
 // A Weight is one entry of an index: the file that is said to hold a tensor.
