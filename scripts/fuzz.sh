@@ -19,7 +19,7 @@ if [ "${1-}" = --keep ]; then
 fi
 seconds=${1:-600}
 case $seconds$keep in
-*[!0-9]*) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 10 ;;
+*[!0-9]*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 10 ;;
 esac
 longest=2048 # bytes of an input that is worth keeping
 
