@@ -46,14 +46,15 @@ def batch(module, seed, numbers, verdicts, keep):
             except Failure as e:
                 failed += 1
                 kept = keep / f"{module.__name__}-{seed}-{n}"
-                path.parent.rename(kept) if not kept.exists() else None
+                if not kept.exists():
+                    path.parent.rename(kept)
                 print(f"FAIL {module.__name__} seed {seed} input {n}: {e}\n     kept in {kept}", flush=True)
     return failed
 
 
 def run(name, args):
-    module, verdicts, failed, first, began = importlib.import_module("odd_" + name), collections.Counter(), 0, args.first, time.monotonic()
-    last = args.first + args.inputs
+    module, verdicts, began = importlib.import_module("odd_" + name), collections.Counter(), time.monotonic()
+    failed, first, last = 0, args.first, args.first + args.inputs
     while first < last and (not args.seconds or time.monotonic() - began < args.seconds):
         numbers = range(first, min(first + BATCH, last))
         failed += batch(module, args.seed, numbers, verdicts, args.keep)

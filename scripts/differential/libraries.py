@@ -38,9 +38,7 @@ def child(read, paths):
         while True:
             try:
                 got.append(pickle.load(pipe))
-            except EOFError:
-                break
-            except pickle.UnpicklingError:
+            except (EOFError, pickle.UnpicklingError):
                 break
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return got, signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -1,4 +1,5 @@
 """GGUF: written by hand, in all versions and both byte orders."""
+import math
 import struct
 
 import gguf
@@ -82,7 +83,7 @@ def make(rng):
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         if ne and ne[0] % elements and rng.random() < 0.9:
             ne[0] *= elements
-        count = int(np.prod(ne, dtype=object))
+        count = math.prod(ne)
         at += align * rng.choice([0, 0, 0, 1, 5])
         infos.append([name, ne, int(kind), at])
         last = at + count // elements * size

@@ -1,5 +1,6 @@
 """NumPy: .npy headers in all spellings, and archives of them."""
 import io
+import math
 import struct
 import warnings
 import zipfile
@@ -82,7 +83,7 @@ def npy(rng):
         size = np.dtype(descr).itemsize
     except (TypeError, ValueError, SyntaxError):
         size = 4
-    data = rng.randbytes(size * int(np.prod(shape)))
+    data = rng.randbytes(size * math.prod(shape))
     if rng.random() < 0.1:
         shape = odd_shape(rng, shape)
     text = header(rng, literal(rng, descr), rng.choice(["False", "True"]) if rng.random() < 0.97 else rng.choice(["0", "None", '"False"', "false", "1"]), dims(rng, shape))

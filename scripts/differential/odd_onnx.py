@@ -1,4 +1,6 @@
-"""ONNX: models of initialisers in every field that has elements, inside the file and beside it."""
+"""ONNX: models of initializers in every field that has elements, inside the file and beside it."""
+import math
+
 import onnx
 from google.protobuf.internal.decoder import _DecodeVarint as DecodeVarint
 from google.protobuf.internal.encoder import _VarintBytes as VarintBytes
@@ -129,9 +131,7 @@ def make(rng):
 
 def initializer(rng, name, beside):
     kind, shape = rng.choice(list(DTYPES)), damage.shape(rng)
-    count = 1
-    for dim in shape:
-        count *= dim
+    count = math.prod(shape)
     bits = BITS.get(DTYPES[kind]) or helper.tensor_dtype_to_np_dtype(kind).itemsize * 8
     raw = rng.randbytes((count * bits + 7) // 8)
     if kind == TensorProto.BOOL:

@@ -1,5 +1,6 @@
 """safetensors: headers are written by hand, since the library writes only sound ones."""
 import json
+import math
 import struct
 
 import safetensors
@@ -24,16 +25,14 @@ def read(path):
 
 
 def make(rng):
-    records, at, data = [], 0, b""
+    records, at = [], 0
     for name in damage.names(rng, rng.choice([0, 1, 1, 2, 3, 5])):
         dtype, shape = rng.choice(list(BITS)), damage.shape(rng)
-        size = BITS[dtype]
-        for dim in shape:
-            size *= dim
         if rng.random() < 0.02:
             at += rng.choice([1, 8])  # a hole
-        records.append([name, dtype, list(shape), [at, at + (size + 7) // 8]])
-        at += (size + 7) // 8
+        end = at + (math.prod(shape) * BITS[dtype] + 7) // 8
+        records.append([name, dtype, list(shape), [at, end]])
+        at = end
     data = rng.randbytes(at)
     if records and rng.random() < 0.1:
         odd(rng, rng.choice(records), records)
