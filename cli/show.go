@@ -27,7 +27,10 @@ TENSOR is its name, or a path of the tree that shows it: npy/model/norm.weight.n
 --slice takes indices, START:STOP:STEP and ... as NumPy does between brackets:
 
   weightfs show model.gguf blk.0.attn_q.weight --slice 0:2,:8
-  weightfs show model.safetensors model.norm.weight --slice ::-1`,
+  weightfs show model.safetensors model.norm.weight --slice ::-1
+
+Of more than 100 elements only the ends of each dimension are shown. All are in what --json prints, in
+what cat writes, and in the files of a mount (numpy.load of those in f32/ and npy/).`,
 		Args: exactly(2, "SOURCE and a TENSOR"),
 		RunE: f.withCheckpoint(func(c *format.Checkpoint, args []string) error {
 			return a.runShow(c, args[0], slice)
@@ -62,7 +65,7 @@ func (a *app) runShow(c *format.Checkpoint, name, slice string) error {
 		err = v.json(b, part)
 	} else {
 		v.head(b)
-		err = v.print(b, part, slice != "")
+		err = v.print(b, part)
 	}
 	if err != nil {
 		return err
@@ -124,13 +127,13 @@ const (
 )
 
 // print writes the part as nested brackets, as NumPy prints an array: of long dimensions their ends.
-func (v *values) print(b *bufio.Writer, part []span, all bool) error {
+func (v *values) print(b *bufio.Writer, part []span) error {
 	edge := uint64(3)
 	total := uint64(1)
 	for _, s := range part {
 		total *= min(s.n, 2*edge)
 	}
-	if all || elementsOf(part) <= showWhole {
+	if elementsOf(part) <= showWhole {
 		edge = showMost
 	} else if total > showMost {
 		edge = 1
