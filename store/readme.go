@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"weightfs/format"
 )
@@ -31,10 +32,11 @@ added, changed or removed is seen within two seconds.
 Each has a README.txt of its own. Recurse into one view of one checkpoint, not into this directory: it
 would read every tensor of every checkpoint once for each view.
 `, dir)
-	b.WriteString("\nThe broken ones:\n  ls */ERROR.txt\n")
 	if example != "" {
 		name := format.ShellQuote(example)
+		level := strings.Repeat("*/", 1+strings.Count(example, "/"))
 		fmt.Fprintf(&b, "\nFrom this directory:\n  ls %[1]s\n  cat %[1]s/%[2]s\n", name, readmeName)
+		fmt.Fprintf(&b, "\nThose that cannot be opened, where they lie as deep as that one:\n  ls %sERROR.txt\n", level)
 	}
 	fmt.Fprintf(&b, `
 Without the mount:

@@ -12,7 +12,7 @@ func TestReadmeNamesTheFirstCheckpoint(t *testing.T) {
 	dir := tree(t, "a/none.txt", "b c/d/x.gguf=GGUF", "b c/y.gguf", "b c/z.gguf")
 	l := library(t, dir, &opener{})
 	text := read(t, at(t, l, readmeName))
-	for _, line := range []string{dir, "  ls 'b c/d'", "  cat 'b c/d'/README.txt", "  weightfs verify " + dir} {
+	for _, line := range []string{dir, "  ls 'b c/d'", "  cat 'b c/d'/README.txt", "  ls */*/ERROR.txt", "  weightfs verify " + dir} {
 		if !strings.Contains("\n"+text, "\n"+line+"\n") {
 			t.Errorf("no line %q in\n%s", line, text)
 		}
