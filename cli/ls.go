@@ -37,6 +37,9 @@ Of a directory that holds many checkpoints their names are listed, and none is o
 			}
 			defer c.Close()
 			defer c.Keep()
+			if !a.json { // tensors.json has them
+				a.warnOf(args[0], c.Warnings)
+			}
 			a.warnNotShown(args[0], "--many")
 			return a.runLs(c, args[1:], long)
 		},

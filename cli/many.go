@@ -68,12 +68,26 @@ func notShown(source, flag string) []string {
 
 // warnNotShown warns of them for a verb that only reads.
 func (a *app) warnNotShown(source, flag string) {
-	for _, w := range notShown(source, flag) {
-		if !a.quiet {
-			fmt.Fprintf(a.err, "warning: %s: %s\n", printable(source), w)
+	a.warnOf(source, notShown(source, flag))
+}
+
+// warnOf prints warnings of a source, of many the first ones.
+func (a *app) warnOf(source string, warnings []string) {
+	if a.quiet {
+		return
+	}
+	for i, w := range warnings {
+		if i == mostWarnings {
+			fmt.Fprintf(a.err, "warning: %s: %d more (weightfs info has them all)\n", printable(source), len(warnings)-i)
+			return
 		}
+		fmt.Fprintf(a.err, "warning: %s: %s\n", printable(source), oneLine(w))
 	}
 }
+
+// mostWarnings is how many of a checkpoint's warnings are printed: a set of a thousand files may
+// have one for each.
+const mostWarnings = 10
 
 func isMany(err error) bool {
 	if _, several := errors.AsType[*set.SeveralError](err); several {

@@ -173,10 +173,6 @@ func (s *server) readyJSON(c *mountable) string {
 	return string(tensor.AppendJSON(nil, doc)) + "\n"
 }
 
-// mostWarnings is how many of a checkpoint's warnings are printed: a set of a thousand files may
-// have one for each.
-const mostWarnings = 10
-
 func (s *server) warnAll(warnings []string) {
 	for i, text := range warnings {
 		if i == mostWarnings {

@@ -145,10 +145,14 @@ func (v *verifying) check(r *report, t target, label string) error {
 	}
 	defer c.Close()
 	r.format, r.tensors = c.Format, c.Len()
-	if rest := notOf(s, t.place); len(rest) > 0 {
+	rest := notOf(s, t.place)
+	if len(rest) > 0 {
 		r.warnings = append(r.warnings, "not checked, as no part of it: "+set.Enumerate(rest, 10)+" (name them to check them)")
 	}
 	for _, w := range c.Warnings {
+		if len(rest) > 0 && strings.HasPrefix(w, set.LeftOut) {
+			continue // they are named already
+		}
 		if !r.knows(w) && (missing == nil || !strings.Contains(missing.Error(), w)) {
 			r.warnings = append(r.warnings, w)
 		}

@@ -98,16 +98,22 @@ func knownStem(name string) string {
 }
 
 // standard tells whether a file has one of the names that a model's directory gives its weights.
-func standard(name string) bool {
+func standard(name string) bool { return standardStem(name) != "" }
+
+// standardStem is the stem of such a name, of an index or a part that of the whole; empty for any other.
+func standardStem(name string) string {
+	if base := indexOf(name); base != "" {
+		name = base
+	}
 	if familyOf(name) == nil {
-		return false
+		return ""
 	}
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
 	if part, ok := parsePart(name); ok {
 		stem = part.stem
 	}
-	_, ok := known(stem)
-	return ok
+	stem, _ = known(stem)
+	return stem
 }
 
 // known finds the stem under which loaders look for the safetensors file of that name or of a

@@ -101,6 +101,7 @@ func findDir(dir string, opt Options) (*Set, error) {
 		return nil, err
 	}
 	set.warnStray(s)
+	set.warnOthers(s)
 	set.addSide(s)
 	return set, nil
 }
@@ -305,8 +306,27 @@ func (s *Set) warnStray(look *Survey) {
 	if s.Index != "" {
 		why = " (" + s.Index + " does not name them)"
 	}
-	s.Warnings = append(s.Warnings, "left out: "+Enumerate(stray, maxStray)+why)
+	s.Warnings = append(s.Warnings, LeftOut+Enumerate(stray, maxStray)+why)
 }
+
+// warnOthers names checkpoints of other formats beside the one that a directory is taken for. Those that
+// go by the same standard name are its weights once more, as pytorch_model.bin beside model.safetensors.
+func (s *Set) warnOthers(look *Survey) {
+	own, twin := familyOf(s.Files[0]), standardStem(s.Files[0])
+	others := slices.DeleteFunc(slices.Clone(look.Candidates), func(name string) bool {
+		f := familyOf(name)
+		if isIndex(name) {
+			f = familyOf(indexOf(name))
+		}
+		return f == own || slices.Contains(s.Files, name) || f == torch && twin != "" && standardStem(name) == twin
+	})
+	if len(others) > 0 {
+		s.Warnings = append(s.Warnings, LeftOut+Enumerate(others, maxStray)+" (--many shows all)")
+	}
+}
+
+// LeftOut begins the warnings that name weights beside those of a set.
+const LeftOut = "left out: "
 
 const maxStray = 10
 
