@@ -20,7 +20,6 @@ const (
 // A parser walks one model.
 type parser struct {
 	r      io.ReaderAt
-	size   int64
 	c      *tensor.Cursor
 	header *tensor.Header
 	seen   map[string]bool // names of initializers
@@ -39,7 +38,7 @@ type parser struct {
 // in another file is named and not checked.
 func Parse(r io.ReaderAt, size int64) (*tensor.Header, error) {
 	c := tensor.NewCursor(r, size, "onnx")
-	p := &parser{r: r, size: size, c: c, header: &tensor.Header{Format: "onnx"}, seen: map[string]bool{}}
+	p := &parser{r: r, c: c, header: &tensor.Header{Format: "onnx"}, seen: map[string]bool{}}
 	p.model(message{c: c, end: size, what: "model"})
 	if c.Err() == nil && p.graphs == 0 {
 		c.Fail(0, tensor.ErrMalformed, "the model has no graph")

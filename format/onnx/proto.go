@@ -54,7 +54,7 @@ func (p *parser) proto(m message) *proto {
 	start := m.c.Off()
 	t := protoOf(m)
 	if fault, ok := errors.AsType[*tensor.FormatError](p.c.Err()); ok && fault.Tensor == "" {
-		c := tensor.NewCursor(p.r, p.size, "onnx")
+		c := tensor.NewCursor(p.r, m.end, "onnx")
 		c.Skip(uint64(start), "model")
 		fault.Tensor = nameOf(message{c: c, end: m.end, what: m.what})
 	}
