@@ -1,5 +1,7 @@
 """ONNX: models of initializers in every field that has elements, inside the file and beside it."""
 import math
+import pathlib
+import sys
 
 import onnx
 from google.protobuf.internal.decoder import _DecodeVarint as DecodeVarint
@@ -10,13 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 import damage
 from judge import Answer, Tensor
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "peers"))
+import from_onnx  # noqa: E402
+
 DTYPES = {
-    TensorProto.FLOAT: "F32", TensorProto.DOUBLE: "F64", TensorProto.FLOAT16: "F16", TensorProto.BFLOAT16: "BF16", TensorProto.INT8: "I8",
-    TensorProto.UINT8: "U8", TensorProto.INT16: "I16", TensorProto.UINT16: "U16", TensorProto.INT32: "I32", TensorProto.UINT32: "U32",
-    TensorProto.INT64: "I64", TensorProto.UINT64: "U64", TensorProto.BOOL: "BOOL", TensorProto.COMPLEX64: "C64",
-    TensorProto.COMPLEX128: "C128", TensorProto.FLOAT8E4M3FN: "F8_E4M3", TensorProto.FLOAT8E5M2: "F8_E5M2",
-    TensorProto.FLOAT8E4M3FNUZ: "F8_E4M3FNUZ", TensorProto.FLOAT8E5M2FNUZ: "F8_E5M2FNUZ", TensorProto.FLOAT8E8M0: "F8_E8M0",
-    TensorProto.INT4: "I4", TensorProto.UINT4: "U4", TensorProto.FLOAT4E2M1: "F4", TensorProto.UINT2: "U2", TensorProto.INT2: "I2",
+    **from_onnx.DTYPES, TensorProto.INT4: "I4", TensorProto.UINT4: "U4", TensorProto.FLOAT4E2M1: "F4", TensorProto.UINT2: "U2", TensorProto.INT2: "I2",
     TensorProto.FLOAT6E2M3: "F6_E2M3", TensorProto.FLOAT6E3M2: "F6_E3M2",
 }  # fmt: skip
 BITS = {"I4": 4, "U4": 4, "F4": 4, "U2": 2, "I2": 2, "F6_E2M3": 6, "F6_E3M2": 6}
@@ -27,7 +27,7 @@ REFUSED = [
     (r"a length of \S+ bytes, but shape \[.*\] of [UIF][246]", "the same"),
     (r"not a decimal number below 2\^63", "Python's int() takes signs, spaces and underscores"),
     (r"the path .* leaves the directory", "no name with .. in it is followed, wherever it leads (ox-004)"),
-    (r"dimension -\d+ (of tensor .* )?is negative", "NumPy's reshape() takes any negative one for what is left"),
+    (r"dimension -\d+ is negative", "NumPy's reshape() takes any negative one for what is left"),
     (r"unknown format: the file begins with", "there is no magic number: the first fields must be a model's, its texts UTF-8"),
     (r"is no sequence of varints", "one of more than 64 bits, of which protobuf drops the upper ones"),
     (r"its element type is STRING", "no tensor"),
@@ -42,21 +42,13 @@ ACCEPTED = [
 ]
 
 
-def initializers(graph):
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in [attribute.g, *attribute.graphs]:
-                yield from initializers(inner)
-
-
 def read(path):
     model = parsed(path.read_bytes())
     if not model.HasField("graph"):
         raise ValueError("no graph")
     answer = Answer()
-    for t in initializers(model.graph):
-        name = t.name if isinstance(t.name, str) else shown(t.name)
+    for name, t in from_onnx.initializers(model.graph).items():
+        name = name if isinstance(name, str) else shown(name)
         if name in answer.tensors or name in answer.without:
             continue
         endless = t.data_location == TensorProto.EXTERNAL and "length" not in {e.key for e in t.external_data}

@@ -17,7 +17,9 @@ DTYPES = {
 
 def initializers(graph):
     """Those of the graph and what its Constant nodes give, then those of the graphs inside its nodes. Of two with one name, the first."""
-    found = {t.name: t for t in graph.initializer}
+    found = {}
+    for t in graph.initializer:
+        found.setdefault(t.name, t)
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":
