@@ -26,7 +26,8 @@ func (a *app) status() *cobra.Command {
 		Use:   "status",
 		Short: "List what is mounted",
 		Long: `List the mounts of weightfs: source, mount point, size, the server's process, and its state:
-alive, dead (its process is gone), "no answer", or "no access" (another user's).`,
+alive, stale (a file of the checkpoint is not what was mounted), dead (its process is gone),
+"no answer", or "no access" (another user's). A mount of many, or without raw/, is never called stale.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error { return a.runStatus() },
 	}
@@ -66,13 +67,16 @@ const probeTime = 2 * time.Second
 // probe asks with statfs(2), since the kernel answers stat(2) of a dead mount from what it remembers.
 func (s *mountStatus) probe() {
 	type result struct {
-		st  unix.Statfs_t
-		err error
+		st    unix.Statfs_t
+		err   error
+		stale bool
 	}
 	answer := make(chan result, 1)
 	go func() {
 		var r result
-		r.err = unix.Statfs(s.Dir, &r.st)
+		if r.err = unix.Statfs(s.Dir, &r.st); r.err == nil {
+			r.stale = outdated(s.Dir)
+		}
 		answer <- r
 	}()
 	select {
@@ -81,6 +85,9 @@ func (s *mountStatus) probe() {
 		case r.err == nil:
 			s.state, s.size = "alive", r.st.Blocks*uint64(r.st.Bsize)
 			s.sized = s.size > 0 // of a mount of many it is not known
+			if r.stale {
+				s.state = "stale"
+			}
 		case errors.Is(r.err, unix.ENOTCONN):
 			s.state = "dead"
 		case errors.Is(r.err, unix.EACCES):
@@ -91,6 +98,16 @@ func (s *mountStatus) probe() {
 	case <-time.After(probeTime):
 		s.state = "no answer"
 	}
+}
+
+// outdated tells that a file of the checkpoint has changed: the server looks at all of them when the sums
+// are opened, and reads none until the sums are read.
+func outdated(mount string) bool {
+	f, err := os.Open(filepath.Join(mount, "SHA256SUMS"))
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, unix.ESTALE)
 }
 
 func (a *app) statusTable(list []mountStatus) error {
