@@ -259,7 +259,7 @@ func leftovers(e *testscript.Env) {
 		dir := strings.Fields(line)[1]
 		if strings.HasPrefix(dir, e.WorkDir+"/") {
 			left = append(left, "mount "+dir)
-			defer unix.Unmount(dir, unix.MNT_DETACH)
+			defer fs.Detach(dir)
 		}
 	}
 	if len(left) > 0 || !eventually(func() bool { return len(scriptProcesses(e.WorkDir)) == 0 }) {
