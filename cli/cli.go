@@ -122,6 +122,7 @@ checkpoint is executed.`,
 		root.AddCommand(verb)
 	}
 	root.AddCommand(append(topics(), a.man(root))...)
+	root.SetHelpCommand(help(root))
 	return root
 }
 

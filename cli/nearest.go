@@ -28,6 +28,36 @@ func unknownCommand(root *cobra.Command, word string) error {
 	return usageError("unknown command %q: %s", word, didYouMean(word, verbs, "see weightfs --help"))
 }
 
+// help is `weightfs help`, which cobra's own answers with the help of the program where it knows no such word.
+func help(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND|TOPIC]",
+		Short: "Help about a command or a topic",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, _, err := root.Find(args)
+			switch {
+			case err != nil:
+				return err
+			case c == root && len(args) > 0:
+				return unknownTopic(root, args[0])
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+func unknownTopic(root *cobra.Command, word string) error {
+	var names []string
+	for _, c := range root.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return usageError("no command or topic %q: did you mean %q?", word, c.Name())
+		}
+		names = append(names, c.Name())
+	}
+	return usageError("no command or topic %q: %s", word, didYouMean(word, names, "see weightfs --help"))
+}
+
 // didYouMean is a hint at the word of a list that was perhaps meant, or else what to do instead.
 func didYouMean(word string, list []string, otherwise string) string {
 	best, least := "", len(word)/3+1
