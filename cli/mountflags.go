@@ -42,7 +42,7 @@ func (f *mountFlags) add(c *cobra.Command) {
 	f.addMany(fl)
 	fl.Var((*viewList)(&f.opt.Views), "views", "the views to show, with commas or colons between them (all: "+strings.Join(format.Views, ",")+")")
 	fl.Var(asF32{&f.opt.AsF32}, "as-safetensors", "write types that safetensors lacks into assembled/ and parts/ as f32, not as bytes")
-	fl.BoolVar(&f.nonempty, "nonempty", false, "mount over a directory that is not empty, or over another mount")
+	fl.BoolVar(&f.nonempty, "nonempty", false, "mount over a directory that is not empty, or over a mount of something else")
 	fl.BoolVar(&f.fs.AllowOther, "allow-other", false, "let other users in, as far as the permissions allow")
 	fl.Var(number{&f.fs.UID, 10}, "uid", "owner of everything, instead of the checkpoint's")
 	fl.Var(number{&f.fs.GID, 10}, "gid", "group of everything, instead of the checkpoint's")

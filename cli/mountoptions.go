@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"weightfs/format"
 )
 
 // mountWords say who calls: a person, or mount(8) with what stands in fstab.
@@ -60,6 +62,8 @@ func applyOption(flags *pflag.FlagSet, option string, words mountWords) error {
 	switch {
 	case f == nil && words.sloppy:
 		return nil
+	case f == nil && slices.Contains(format.Views, given):
+		return usageError("-o %s: unknown option: it is a view, and a comma ends an option (colons stand between views: views=raw:npy)", given)
 	case f == nil:
 		return usageError("-o %s: unknown option: %s", given, didYouMean(given, optionNames(flags), "see weightfs mount --help"))
 	case !hasValue && f.NoOptDefVal == "":
