@@ -12,7 +12,7 @@ import (
 func addSelection(fl *pflag.FlagSet, opt *format.Options) {
 	fl.Var(&patternList{list: &opt.Include}, "include", "only tensors whose name matches this shell `glob`, in which * matches dots and slashes too (may be repeated)")
 	fl.Var(&patternList{list: &opt.Exclude}, "exclude", "no tensor whose name matches this shell `glob` (may be repeated)")
-	fl.Var(&ruleList{rules: &opt.Map}, "map", "other names for tensors: a `rule` s/REGEXP/NAME/, a file of rules, or llama.cpp: from GGUF's names to those of transformers, for Gemma 2 and later as llama.cpp-gemma, which the metadata chooses (may be repeated)")
+	fl.Var(&ruleList{rules: &opt.Map}, "map", "other names for tensors: a `rule` s/REGEXP/NAME/ in the manner of sed -E (in NAME \\1 is a group and & the whole match), a file of rules, or llama.cpp: from GGUF's names to those of transformers, for Gemma 2 and later as llama.cpp-gemma, which the metadata chooses (may be repeated)")
 }
 
 // repeated is a flag of which every occurrence counts. Its String is not enough to give it again.

@@ -32,6 +32,8 @@ func TestRules(t *testing.T) {
 		{`s/\./\//g`, "a.b.c", "a/b/c"},
 		{`s/([0-9]+)/<\1&>/`, "a1b2", "a<11>b2"},
 		{`s/a/$1\&/`, "a", "$1&"},
+		{`s/(a)/\$1/`, "a", "$1"},
+		{`s/(a)/$/`, "a", "$"},
 		{"# no rule\n\ns/a/b/\ns/b/c/", "a", "c"},
 	} {
 		r, err := ParseRules(strings.NewReader(c.rules), "test")
@@ -48,6 +50,15 @@ func TestBadRuleNamesItsLine(t *testing.T) {
 	for _, text := range []string{"s/a/b", "x", "s/(/b/", "s/a/b/q", "s/a"} {
 		_, err := ParseRules(strings.NewReader("# first\n"+text), "rules")
 		if err == nil || !strings.Contains(err.Error(), "rules: line 2: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestRuleWithGroupOfPerl(t *testing.T) {
+	for _, text := range []string{`s/(a)/$1/`, `s/(a)/x${1}/`, `s/(a)b/b$1/g`} {
+		_, err := ParseRules(strings.NewReader(text), "rules")
+		if err == nil || !strings.Contains(err.Error(), `is no group here: \1 is`) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -111,8 +111,14 @@ func parseRule(line string) (rule, error) {
 	if err != nil {
 		return rule{}, err
 	}
+	if group := perlGroup.FindStringSubmatch(parts[1]); group != nil && match.NumSubexp() > 0 {
+		return rule{}, fmt.Errorf(`%q: %s is no group here: \1 is (\$ for a dollar sign)`, line, group[1])
+	}
 	return rule{match: match, replace: template(parts[1]), all: parts[2] == "g"}, nil
 }
+
+// perlGroup is a group as other languages than sed have it.
+var perlGroup = regexp.MustCompile(`(?:^|[^\\])(\$(?:\d|\{\w+\}))`)
 
 // splitRule cuts at a separator that no backslash stands before.
 func splitRule(s string, sep byte) []string {
