@@ -9,8 +9,8 @@ import (
 // A node is what a NodeProto says that matters here.
 type node struct {
 	op, domain string
-	outputs    int
-	output     string // the last one
+	outputs    int    // that have a name: one without is left out
+	output     string // the last of them
 	values     int    // attributes of a tensor called value, and their parts
 	value      *proto
 	at         tensor.Extent // of value
@@ -25,7 +25,9 @@ func (p *parser) node(m message, depth int) {
 	for m.more() {
 		switch field, wire := m.key(); {
 		case field == 2 && m.is(wire, wireBytes, "output"):
-			n.outputs, n.output = n.outputs+1, m.text(maxName, "output")
+			if name := m.text(maxName, "output"); name != "" {
+				n.outputs, n.output = n.outputs+1, name
+			}
 		case field == 4 && m.is(wire, wireBytes, "op_type"):
 			n.op = m.text(maxName, "op_type")
 		case field == 5 && m.is(wire, wireBytes, "attribute"):
@@ -96,7 +98,7 @@ func (p *parser) constant(n *node, depth int) {
 		return
 	}
 	switch {
-	case n.outputs != 1 || n.output == "":
+	case n.outputs != 1:
 		p.warn("the tensor of a Constant node is not shown: the node has %d outputs that could name it", n.outputs)
 		return
 	case n.values != 1:
