@@ -72,8 +72,8 @@ def parsed(data):
         raise ValueError(f"elsewhere than in the weights: {e}") from e
 
 
-BARE = {7: {5: None, 1: {5: {}}}}  # model.graph.initializer, and .node.attribute,
-BARE[7][1][5].update({6: BARE[7], 11: BARE[7]})  # which has graphs
+BARE = {7: {5: None, 1: {5: {5: None}}}}  # model.graph.initializer, and .node.attribute, which has the tensor of a Constant,
+BARE[7][1][5].update({6: BARE[7], 11: BARE[7]})  # or graphs
 
 
 def bare(data, fields):
@@ -111,6 +111,9 @@ def make(rng):
     tensors = [initializer(rng, name, beside) for name in damage.names(rng, rng.choice([0, 1, 1, 2, 3, 4]))]
     inner = tensors[len(tensors) // 2 :] if rng.random() < 0.2 else []
     nodes = [helper.make_node("If", ["c"], ["y"], then_branch=helper.make_graph([], "then", [], [], inner))] if inner else []
+    if tensors[len(inner) :] and rng.random() < 0.3:
+        t = tensors.pop(0)
+        nodes.append(helper.make_node("Constant", [], [t.name], value=t))
     graph = helper.make_graph(nodes, "graph", [], [], tensors[: len(tensors) - len(inner)])
     if rng.random() < 0.05:
         graph.sparse_initializer.append(helper.make_sparse_tensor(helper.make_tensor("sparse", 1, [1], [1.0]), helper.make_tensor("", 7, [1], [0]), [3]))

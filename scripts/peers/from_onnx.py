@@ -22,7 +22,7 @@ def initializers(graph):
         found.setdefault(t.name, t)
     for node in graph.node:
         for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.name == "value":
+            if node.op_type == "Constant" and any(node.output) and attribute.name == "value":
                 found.setdefault(node.output[0], attribute.t)
     for node in graph.node:
         for attribute in node.attribute:
