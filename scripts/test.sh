@@ -112,9 +112,14 @@ directions() {
 	only_in github.com/prometheus metrics
 }
 
-# The modules that the program is made of are written down, so that a new one is seen in review.
+# The modules that the program is made of, on one system or another, are written down, so that a new one is
+# seen in review. What is downloaded of them must be what go.sum says.
 dependencies() {
-	go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' . | sort -u | diff -u scripts/modules.txt - ||
+	local system
+	go mod verify
+	for system in linux darwin windows; do
+		GOOS=$system go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' .
+	done | sort -u | diff -u scripts/modules.txt - ||
 		{ echo "scripts/modules.txt lists the modules of the program; is the new one needed?" && return 1; }
 }
 
@@ -195,6 +200,20 @@ torch() {
 coverage() {
 	go test -count=1 -coverpkg=weightfs/format/... -coverprofile="$work/cover" ./format/...
 	go tool cover -func="$work/cover" | awk '/^total:/ { print; exit $3 + 0 < 90 }'
+}
+
+# vulnerabilities looks for known ones that the program reaches. Their database is on the network.
+vulnerabilities() {
+	local code=0
+	timeout 180 go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... >"$work/vulnerabilities" 2>&1 || code=$?
+	if [ $code -eq 0 ]; then
+		echo "--- PASS: govulncheck"
+	elif [ $code -eq 124 ] || grep -q '^govulncheck: fetching vulnerabilities: ' "$work/vulnerabilities"; then
+		echo "--- SKIP: govulncheck, whose database cannot be reached"
+	else
+		cat "$work/vulnerabilities"
+		return 1
+	fi
 }
 
 # speed measures what the README claims. Neighbours on the machine can spoil one run.
@@ -285,3 +304,7 @@ if [ -z "$quick" ]; then
 	fi
 fi
 step "no mount left behind" none_left
+if [ -z "$quick" ]; then
+	step "known vulnerabilities" vulnerabilities
+	count
+fi
