@@ -230,25 +230,35 @@ func pattern(want string) *regexp.Regexp {
 }
 
 // TestReadmeLists: the tables have the flags of `weightfs mount --help` and the exit codes of
-// `weightfs help exit-codes`, and no others.
+// `weightfs help exit-codes` with their meanings, and no others.
 func TestReadmeLists(t *testing.T) {
 	c := newClone(t)
 	everywhere := []string{"help", "json", "quiet"}
 	flags := found(c.run("weightfs mount --help"), `(?m)^ +(?:-[a-z], )?--([a-z0-9-]+)`)
 	flags = slices.DeleteFunc(flags, func(name string) bool { return slices.Contains(everywhere, name) })
 	same(t, "flags", found(firstCells(t, "Flags of `mount`"), "`--([a-z0-9-]+)`"), flags)
-	codes := found(c.run("weightfs help exit-codes"), `(?m)^ *(\d+)  `)
-	same(t, "exit codes", found(firstCells(t, "Exit codes"), `(\d+)`), codes)
+	codes := found(strings.ToLower(c.run("weightfs help exit-codes")), `(?m)^ *(\d+  .*)\.$`)
+	var rows []string
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \|$`).FindAllStringSubmatch(strings.ToLower(section(t, "Exit codes")), -1) {
+		rows = append(rows, m[1]+"  "+m[2])
+	}
+	slices.Sort(rows)
+	same(t, "exit codes", rows, codes)
+}
+
+// section is what stands below a heading of the README.
+func section(t *testing.T, heading string) string {
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	_, text, _ := strings.Cut(string(readme), "\n## "+heading+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }
 
 // firstCells are the first column of the table in that section of the README.
 func firstCells(t *testing.T, heading string) string {
-	readme, err := os.ReadFile("README.md")
-	must(t, err)
-	_, section, _ := strings.Cut(string(readme), "\n## "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	var cells []string
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(section(t, heading)) {
 		if cell, ok := strings.CutPrefix(line, "| "); ok {
 			cell, _, _ = strings.Cut(cell, " | ")
 			cells = append(cells, cell)

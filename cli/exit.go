@@ -22,7 +22,7 @@ const (
 	exitIncomplete  = 13 // a shard or blob is missing
 	exitNoTensor    = 14 // no such tensor
 	exitMountPoint  = 15 // the mount point is unfit
-	exitStale       = 16 // a stale or foreign mount is in the way
+	exitStale       = 16 // another mount is there, of whatever kind
 	exitNoFUSE      = 17 // no FUSE here
 	exitRefused     = 18 // the mount was refused
 	exitNotReady    = 19 // not ready in time
