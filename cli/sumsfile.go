@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"strings"
 )
@@ -14,7 +15,7 @@ type sumsFile map[string][sha256.Size]byte
 func readSumsFile(path string) (sumsFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--sums %s: %w", path, cause(err))
 	}
 	defer f.Close()
 	sums := sumsFile{}

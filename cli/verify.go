@@ -27,7 +27,8 @@ that every byte range can be read. Of a directory all checkpoints in it and belo
   --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
                hub and of Ollama) with their names, all with what an earlier --hash read, and what
                an .npz holds with its CRC-32
-  --sums FILE  compare with what sha256sum wrote of the files, or with a SHA256SUMS of the tree
+  --sums FILE  compare with what sha256sum wrote of the files, those beside the weights too, or with a
+               SHA256SUMS of the tree
   --nan        look for NaN and infinities
 
 Each fault is a line; the exit code is 1 when there is one.`,
@@ -157,7 +158,7 @@ func (v *verifying) check(r *report, t target, label string) error {
 			r.warnings = append(r.warnings, w)
 		}
 	}
-	v.read(r, c, label)
+	v.read(r, c, s.Dir, label)
 	return nil
 }
 

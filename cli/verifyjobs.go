@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -26,8 +30,9 @@ type job struct {
 }
 
 // read does what there is to do in the order of the files, on all cores.
-func (v *verifying) read(r *report, c *format.Checkpoint, label string) {
+func (v *verifying) read(r *report, c *format.Checkpoint, dir, label string) {
 	p := v.plan(c)
+	p.beside(dir)
 	jobs := slices.Concat(p.jobs...)
 	for _, j := range jobs {
 		r.bytes += j.bytes
@@ -96,6 +101,43 @@ func (p *plan) file(i int) {
 	if p.hash && s.Format == "npz" {
 		p.members(i, s)
 	}
+}
+
+// beside plans to read files of --sums that lie in the checkpoint's directory and hold no weights of it.
+func (p *plan) beside(dir string) {
+	var jobs []job
+	for _, name := range slices.Sorted(maps.Keys(p.left)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		st, err := os.Stat(path)
+		if !filepath.IsLocal(name) || err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		want := p.left[name]
+		delete(p.left, name)
+		jobs = append(jobs, job{st.Size(), func(read func(int)) *tensor.FormatError {
+			return checkBeside(path, want, read)
+		}})
+	}
+	p.jobs = append(p.jobs, jobs)
+}
+
+func checkBeside(path string, want [sha256.Size]byte, read func(n int)) *tensor.FormatError {
+	fault := &tensor.FormatError{File: path, Off: -1, Err: tensor.ErrMalformed}
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		h := sha256.New()
+		whole := io.NewSectionReader(format.Watched{ReaderAt: f, Read: read}, 0, math.MaxInt64)
+		if _, err = io.Copy(h, whole); err == nil {
+			if got := [sha256.Size]byte(h.Sum(nil)); got != want {
+				fault.Msg = fmt.Sprintf("the SHA-256 is %x, not %x", got, want)
+				return fault
+			}
+			return nil
+		}
+	}
+	fault.Msg = cause(err).Error()
+	return fault
 }
 
 // members plans to compare the checksums in an archive. What is wrong with its directory the parser says.
