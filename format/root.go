@@ -113,7 +113,7 @@ func (c *Checkpoint) readmeEntries() []readmeEntry {
 		{"raw", "elements only: contiguous, row-major, little-endian"},
 		{"json", "dtype, shape, where the bytes lie"},
 		{"npy", "the same bytes behind a NumPy header"},
-		{"f32", "floating-point and quantised tensors decoded to float32"},
+		{"f32", "floating-point and quantised tensors decoded to float32, but not F64, F6, nor F4 without scales"},
 		{"rows", "one slice of dimension 0 a file, of tensors of three dimensions and more"},
 		{"stats", "minimum, maximum, mean, NaN, SHA-256; computed when it is read"},
 		{"parts", "all tensors below a directory as one safetensors file"},
