@@ -5,7 +5,6 @@ raw/ does; jax.numpy.asarray copies. To an accelerator it copies from the mapped
 """
 import json
 import pathlib
-import sys
 
 import jax
 import numpy as np
@@ -34,5 +33,7 @@ def load(mount):
 
 
 if __name__ == "__main__":
-    for name, array in load(sys.argv[1]).items():
+    from arguments import mount
+
+    for name, array in load(mount()).items():
         print(name, array.dtype, array.shape)

@@ -5,7 +5,6 @@ by all processes. bfloat16 and 8-bit floats, which NumPy lacks, come from ml_dty
 """
 import json
 import pathlib
-import sys
 
 import numpy as np
 
@@ -28,5 +27,7 @@ def load(mount):
 
 
 if __name__ == "__main__":
-    for name, array in load(sys.argv[1]).items():
+    from arguments import mount
+
+    for name, array in load(mount()).items():
         print(name, array.dtype, array.shape)

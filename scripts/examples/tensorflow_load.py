@@ -5,7 +5,6 @@ pipeline, which has a copy of each; and the rows of one table streamed, which ne
 """
 import json
 import pathlib
-import sys
 
 import numpy as np
 import tensorflow as tf
@@ -62,5 +61,7 @@ def rows(mount, tensor):
 
 
 if __name__ == "__main__":
-    for name, tensor in load(sys.argv[1]).items():
+    from arguments import mount
+
+    for name, tensor in load(mount()).items():
         print(name, tensor.dtype.name, tensor.shape)

@@ -7,7 +7,6 @@ the page that is written to, and never reaches the checkpoint.
 import json
 import mmap
 import pathlib
-import sys
 
 import torch
 
@@ -53,5 +52,7 @@ def assign(model, mount):
 
 
 if __name__ == "__main__":
-    for name, tensor in state_dict(sys.argv[1]).items():
+    from arguments import mount
+
+    for name, tensor in state_dict(mount()).items():
         print(name, tensor.dtype, list(tensor.shape))

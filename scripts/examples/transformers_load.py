@@ -4,7 +4,6 @@ assembled/ shows the whole checkpoint, however many shards it has, as one safete
 the configuration and the tokenizer. No line differs from loading any other local model.
 """
 import pathlib
-import sys
 
 from transformers import AutoModelForCausalLM
 
@@ -14,4 +13,6 @@ def load(mount):
 
 
 if __name__ == "__main__":
-    print(load(sys.argv[1]))
+    from arguments import mount
+
+    print(load(mount()))
