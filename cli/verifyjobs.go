@@ -26,6 +26,7 @@ import (
 // A job reads a file or a tensor and tells what is wrong with it.
 type job struct {
 	bytes int64
+	whole bool // it reads all of the file
 	run   func(read func(n int)) *tensor.FormatError
 }
 
@@ -34,10 +35,12 @@ func (v *verifying) read(r *report, c *format.Checkpoint, dir, label string) {
 	p := v.plan(c)
 	p.beside(dir)
 	jobs := slices.Concat(p.jobs...)
+	total := int64(0)
 	for _, j := range jobs {
-		r.bytes += j.bytes
+		total += j.bytes
 	}
-	r.shown = v.progress(label, r.bytes)
+	r.bytes = p.bytes()
+	r.shown = v.progress(label, total)
 	defer r.shown.end()
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -84,6 +87,20 @@ func (v *verifying) plan(c *format.Checkpoint) *plan {
 	return p
 }
 
+// bytes is how much is looked at. What the file was read for and a tensor is read for once more, then out
+// of memory, counts once.
+func (p *plan) bytes() (sum int64) {
+	for _, jobs := range p.jobs {
+		whole := slices.ContainsFunc(jobs, func(j job) bool { return j.whole })
+		for _, j := range jobs {
+			if j.whole || !whole {
+				sum += j.bytes
+			}
+		}
+	}
+	return sum
+}
+
 // file plans to read a file whole, if there is a reason to.
 func (p *plan) file(i int) {
 	s := p.c.Shards[i]
@@ -95,7 +112,7 @@ func (p *plan) file(i int) {
 			return
 		}
 	}
-	p.jobs[i] = append(p.jobs[i], job{s.Size(), func(read func(int)) *tensor.FormatError {
+	p.jobs[i] = append(p.jobs[i], job{s.Size(), true, func(read func(int)) *tensor.FormatError {
 		return checkFile(p.c, i, want, named, read)
 	}})
 	if p.hash && s.Format == "npz" {
@@ -114,7 +131,7 @@ func (p *plan) beside(dir string) {
 		}
 		want := p.left[name]
 		delete(p.left, name)
-		jobs = append(jobs, job{st.Size(), func(read func(int)) *tensor.FormatError {
+		jobs = append(jobs, job{st.Size(), true, func(read func(int)) *tensor.FormatError {
 			return checkBeside(path, want, read)
 		}})
 	}
@@ -144,7 +161,7 @@ func checkBeside(path string, want [sha256.Size]byte, read func(n int)) *tensor.
 func (p *plan) members(i int, s *format.Shard) {
 	list, _ := numpy.Stored(s, s.Size())
 	for _, f := range list {
-		p.jobs[i] = append(p.jobs[i], job{int64(f.UncompressedSize64), func(read func(int)) *tensor.FormatError {
+		p.jobs[i] = append(p.jobs[i], job{int64(f.UncompressedSize64), false, func(read func(int)) *tensor.FormatError {
 			fault := numpy.CheckStored(f, read)
 			if fault != nil {
 				fault.File = s.Path
@@ -175,7 +192,7 @@ func (p *plan) tensor(i int, t format.Tensor, shard int) {
 			return
 		}
 	}
-	p.jobs[shard] = append(p.jobs[shard], job{size, j.run})
+	p.jobs[shard] = append(p.jobs[shard], job{size, false, j.run})
 }
 
 // again tells whether a part of a file has been planned before: revisions in a hub's cache share their

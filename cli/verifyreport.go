@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,7 @@ func (v *verifying) answer() error {
 		}
 		for _, w := range r.warnings {
 			if !v.json && !v.quiet {
+				w = strings.TrimPrefix(w, filepath.Base(r.source)+": ")
 				fmt.Fprintf(v.err, "warning: %s: %s\n", printable(r.source), oneLine(w))
 			}
 		}
@@ -81,7 +83,14 @@ func (v *verifying) answer() error {
 		if unread > 0 {
 			text += fmt.Sprintf(", %d not read", unread)
 		}
-		if _, err := fmt.Fprintf(v.out, "%s, %s, %s read: %s\n", countOf(len(v.reports), "checkpoint"), countOf(tensors, "tensor"), humanize.IBytes(uint64(bytes)), text); err != nil {
+		read := humanize.IBytes(uint64(bytes)) + " read"
+		if v.structureOnly() {
+			read = "structure only"
+			if faults+unread == 0 {
+				text += " (--hash reads the data)"
+			}
+		}
+		if _, err := fmt.Fprintf(v.out, "%s, %s, %s: %s\n", countOf(len(v.reports), "checkpoint"), countOf(tensors, "tensor"), read, text); err != nil {
 			return err
 		}
 	}
@@ -93,6 +102,8 @@ func (v *verifying) answer() error {
 	}
 	return nil
 }
+
+func (v *verifying) structureOnly() bool { return !v.hash && !v.nan && v.sums == nil }
 
 func faultsText(faults, faulty, of int) string {
 	switch {
