@@ -80,7 +80,7 @@ func newClone(t *testing.T) clone {
 	must(t, err)
 	c.env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8",
 		"XDG_CACHE_HOME="+t.TempDir(), "GOCACHE="+strings.TrimSpace(string(goCache)))
-	t.Cleanup(func() { c.run("weightfs umount --lazy mnt gguf 2>/dev/null; true") })
+	t.Cleanup(func() { c.run("weightfs umount --lazy mnt another gguf 2>/dev/null; true") })
 	return c
 }
 
