@@ -78,7 +78,7 @@ func (s *Server) Close() error {
 // an address of its own choice.
 const maxSocketPath = 107
 
-// parse gives the network and the address of what Serve takes. "" would be any port of every network.
+// parse gives the network and the address of what Serve takes.
 func parse(addr string) (network, address string, err error) {
 	path, isUnix := strings.CutPrefix(addr, "unix:")
 	if isUnix || filepath.IsAbs(path) {
@@ -87,7 +87,7 @@ func parse(addr string) (network, address string, err error) {
 		}
 		return "unix", path, nil
 	}
-	_, port, err := net.SplitHostPort(addr)
+	_, port, err := net.SplitHostPort(addr) // net.Listen takes "" for any port of every network
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
