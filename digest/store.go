@@ -167,16 +167,15 @@ func (s *Store) load() {
 }
 
 func readCache(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, size, err := cachedir.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || st.Size() > headLen+recordsMax*recordLen {
-		return nil, errors.Join(err, errors.ErrUnsupported)
+	if size > headLen+recordsMax*recordLen {
+		return nil, errors.ErrUnsupported
 	}
-	return io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }
 
 // unwritable is for the one line that says so, of however many files.

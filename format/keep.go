@@ -136,16 +136,12 @@ func recall(source string, opt Options) (*Checkpoint, error) {
 	if !ok {
 		return nil, os.ErrNotExist
 	}
-	f, err := os.Open(path)
+	f, size, err := cachedir.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	head, x, err := index.Read(f, st.Size())
+	head, x, err := index.Read(f, size)
 	if err != nil {
 		return nil, err
 	}

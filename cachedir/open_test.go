@@ -1,0 +1,37 @@
+//go:build unix
+
+package cachedir
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A FIFO in the place of a file of the cache once held up whoever opened it, for good.
+func TestOpenOfAFIFO(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f"+DigestExt)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, _, err := Open(path)
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		if err == nil {
+			t.Error("opened")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("waits for a writer")
+		writer, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err == nil {
+			defer writer.Close()
+			<-opened
+		}
+	}
+}
