@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	iofs "io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -69,6 +68,18 @@ func newCheckpoint(t testing.TB, dir string) *checkpoint {
 	return c
 }
 
+// place is where a tensor of a shard lies in its file.
+func place(name string) (begin, end int) {
+	end = padAt
+	for i, t := range tensors {
+		begin, end = end, end+sizes[i]
+		if strings.HasSuffix(name, "."+t.name) {
+			return begin, end
+		}
+	}
+	return 0, 0
+}
+
 // views are the files of every view that show tensors of one shard, or of both.
 func views(prefix string) []string {
 	var list []string
@@ -88,7 +99,11 @@ func contents(t testing.TB, source string, paths ...string) map[string][]byte {
 	defer c.Close()
 	want := map[string][]byte{}
 	for _, path := range paths {
-		want[path], err = iofs.ReadFile(format.NewFS(c.Root()), path)
+		n, err := format.Follow(c.Root(), path)
+		must(t, err)
+		content, err := n.(format.File).Open()
+		must(t, err)
+		want[path], err = io.ReadAll(io.NewSectionReader(format.ContentReader{Content: content}, 0, content.Size()))
 		must(t, err)
 	}
 	return want

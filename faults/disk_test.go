@@ -208,7 +208,7 @@ func TestDiskFails(t *testing.T) {
 				list := openAll(t, s, want, views("a"))
 				d.tell(mode)
 				failing(t, list[:1], mode)
-				s.wantLog("level=ERROR", "read "+filepath.Join(dir, filepath.Base(c.a)), "input/output error")
+				s.wantFault(filepath.Join(dir, filepath.Base(c.a)), "a.m.big", "input/output error")
 				failing(t, list[1:], mode)
 				for _, path := range views("b") {
 					wholeFile(t, s.at(path), want[path])
@@ -263,7 +263,7 @@ func TestDiskServerDies(t *testing.T) {
 	d.cmd.Wait()
 	failing(t, list, "killed")
 	wantOpen(t, s.at(views("a")[0]), unix.ESTALE)
-	s.wantLog("level=ERROR", filepath.Base(c.a), "not connected")
+	s.wantFault(filepath.Join(d.dir, filepath.Base(c.a)), "a.m.big", "not connected")
 	wholeFile(t, s.at("metadata.json"), []byte("{}\n"))
 	for _, r := range list {
 		r.close()

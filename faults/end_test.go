@@ -61,7 +61,10 @@ func TestKilled(t *testing.T) {
 			}
 			if kept && name == "server" {
 				s.gone(patience)
-				s.wantLog("the server ended", "killed")
+				s.wantLog("the server ended", "killed", s.dir)
+			}
+			if name == "keeper" {
+				s.wantLog("the keeper of the mount is gone", s.dir)
 			}
 			s.mount(c.dir)
 			wholeFile(t, s.at("raw/b/m.big.raw"), want["raw/b/m.big.raw"])

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,23 @@ func (s *server) wantLog(words ...string) {
 	}
 	if !eventually(has) {
 		s.t.Errorf("no line of the log has %q:\n%s", words, s.logged())
+	}
+}
+
+// wantFault: a line tells of a read that failed, with the shard, the tensor and a place within that.
+func (s *server) wantFault(shard, tensor, reason string) {
+	s.t.Helper()
+	begin, end := place(tensor)
+	line := regexp.MustCompile("level=ERROR .*" + regexp.QuoteMeta(shard) + `: offset (\d+): .*` + regexp.QuoteMeta(reason) + ".* tensor=" + regexp.QuoteMeta(tensor) + "\n")
+	if !eventually(func() bool {
+		for _, found := range line.FindAllStringSubmatch(s.logged(), -1) {
+			if off, err := strconv.Atoi(found[1]); err == nil && off >= begin && off < end {
+				return true
+			}
+		}
+		return false
+	}) {
+		s.t.Errorf("no line of the log has %s, %s from %d to %d, and %q:\n%s", shard, tensor, begin, end, reason, s.logged())
 	}
 }
 

@@ -71,7 +71,10 @@ func TestShardChanges(t *testing.T) {
 			for _, path := range others {
 				wholeFile(t, s.at(path), want[path])
 			}
-			s.wantLog("level=ERROR", c.a, tt.words)
+			s.wantLog("level=ERROR", c.a, tt.words, "tensor=a.m.big")
+			if tt.reads != nil {
+				s.wantFault(c.a, "a.m.big", "changed in place")
+			}
 			if n := strings.Count(s.logged(), "level=ERROR"); n > 8 {
 				t.Errorf("%d lines for one shard:\n%s", n, s.logged())
 			}
@@ -113,6 +116,39 @@ func checkNextMount(t *testing.T, s *server, c *checkpoint, code int) {
 		wholeFile(t, s.at(path), want)
 	}
 	s.umount()
+}
+
+// The log has one line for what happened, whichever view it was read by, and that names the tensor.
+func TestFaultIsNamed(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	for path, want := range map[string]struct {
+		tensor string
+		off    int // in the file of the mount
+	}{
+		"raw/a/m.big.raw":             {"a.m.big", 1 << 20},
+		"npy/a/m.big.npy":             {"a.m.big", 1 << 20},
+		"f32/a/m.half.npy":            {"a.m.half", 1 << 20},
+		"rows/a/m.cube/1.npy":         {"a.m.cube", 4096},
+		"stats/a/m.big.json":          {"a.m.big", 0},
+		"parts/a.safetensors":         {"a.m.cube", bigBytes + 1<<16},
+		"assembled/model.safetensors": {"a.m.half", 2*(bigBytes+cubeBytes) + 1<<16},
+	} {
+		t.Run(filepath.Dir(path), func(t *testing.T) {
+			s := mount(t, c.dir)
+			r := openReader(t, s.at(path), nil)
+			time.Sleep(10 * time.Millisecond)
+			must(t, rewrite(c.a, shard("a", 0), padAt))
+			if _, err := unix.Pread(r.fd, make([]byte, 4096), int64(want.off)); err != unix.EIO {
+				t.Errorf("a read: %v, want EIO", err)
+			}
+			s.wantFault(c.a, want.tensor, "changed in place")
+			if n := strings.Count(s.logged(), "level=ERROR"); n != 1 {
+				t.Errorf("%d lines:\n%s", n, s.logged())
+			}
+			r.close()
+			s.umount()
+		})
+	}
 }
 
 // Files beside the shards are watched as shards are.

@@ -203,10 +203,24 @@ func (a *assembly) Segment(off int64) (Segment, int64) {
 		list := newSegments(Literal(a.prefix), a.header.segment(), Literal([]byte("        "[:padding])))
 		return list.Segment(off)
 	}
-	i := sort.Search(len(a.ends), func(i int) bool { return a.ends[i] > off-head })
+	i := a.at(off - head)
 	t := a.order[i]
 	_, _, size := a.c.stored(t)
 	return a.segment(t, size), head + a.ends[i] - size
+}
+
+// at is the tensor that holds a byte of the buffer.
+func (a *assembly) at(off int64) int {
+	return sort.Search(len(a.ends), func(i int) bool { return a.ends[i] > off })
+}
+
+// TensorAt implements Spanning.
+func (a *assembly) TensorAt(off int64) string {
+	i := a.at(off - a.headEnd())
+	if off < a.headEnd() || i == len(a.order) {
+		return ""
+	}
+	return a.c.index.Name(a.order[i])
 }
 
 func (a *assembly) segment(t uint32, size int64) Segment {

@@ -15,6 +15,13 @@ type Content interface {
 	Segment(off int64) (seg Segment, start int64)
 }
 
+// Spanning is Content in which several tensors have a place.
+type Spanning interface {
+	Content
+	// TensorAt names the tensor at an offset, empty where there is none.
+	TensorAt(off int64) string
+}
+
 // A Segment is exactly one of: literal bytes, a range of a shard, or what a producer makes.
 type Segment struct {
 	Len    int64
@@ -38,18 +45,11 @@ func Produced(r io.ReaderAt, n int64) Segment { return Segment{Len: n, Reader: r
 func (s Segment) ReadAt(p []byte, off int64) error {
 	switch {
 	case s.Shard != nil:
-		return readFull(s.Shard, p, s.Off+off)
+		return tensor.ReadFull(s.Shard, p, s.Off+off)
 	case s.Reader != nil:
-		return readFull(s.Reader, p, off)
+		return tensor.ReadFull(s.Reader, p, off)
 	}
 	copy(p, s.Data[off:])
-	return nil
-}
-
-func readFull(r io.ReaderAt, p []byte, off int64) error {
-	if err := tensor.ReadFull(r, p, off); err != nil {
-		return fmt.Errorf("reading %d bytes at %d: %w", len(p), off, err)
-	}
 	return nil
 }
 

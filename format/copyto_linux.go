@@ -27,7 +27,7 @@ func (s *Shard) CopyTo(dst *os.File, at, off, n int64) error {
 		}
 		n -= int64(done)
 	}
-	return s.Intact()
+	return s.Intact(off)
 }
 
 // maxCopy is below the limit of one call on every kernel.

@@ -4,14 +4,15 @@ package format
 
 import "fmt"
 
-// Intact compares the open file with what was parsed: ErrChanged when its size or time differ.
-func (s *Shard) Intact() error {
+// Intact compares the open file with what was parsed, for a read at off: ErrChanged when its size or time
+// differ.
+func (s *Shard) Intact(off int64) error {
 	st, err := s.file.Stat()
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path, err)
+		return &ReadError{s, off, err}
 	}
 	if st.Size() != s.size || st.ModTime().UnixNano() != s.mtime {
-		return fmt.Errorf("%s: %w (size %d, now %d)", s.Path, ErrChanged, s.size, st.Size())
+		return &ReadError{s, off, fmt.Errorf("%w (size %d, now %d)", ErrChanged, s.size, st.Size())}
 	}
 	return nil
 }

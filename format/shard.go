@@ -3,6 +3,7 @@ package format
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -55,11 +56,35 @@ func (s *Shard) Size() int64 { return s.size }
 // Stat is the file's state when it was opened.
 func (s *Shard) Stat() os.FileInfo { return s.stat }
 
+// A ReadError is a fault of a shard's bytes, with its place.
+type ReadError struct {
+	Shard *Shard
+	Off   int64 // in the shard
+	Err   error
+}
+
+func (e *ReadError) Error() string {
+	return fmt.Sprintf("%s: offset %d: %v", e.Shard.Path, e.Off, e.Err)
+}
+
+// Unwrap gives the reason, for errors.Is.
+func (e *ReadError) Unwrap() error { return e.Err }
+
 // ReadAt reads by pread, and refuses a file that was changed in place.
 func (s *Shard) ReadAt(p []byte, off int64) (int, error) {
 	n, err := s.file.ReadAt(p, off)
-	if cerr := s.Intact(); cerr != nil {
+	if cerr := s.Intact(off); cerr != nil {
 		return 0, cerr
+	}
+	at := off + int64(n)
+	if err == io.EOF && at < s.size {
+		err = io.ErrUnexpectedEOF
+	}
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = path.Err // the path is said already
+	}
+	if err != nil && err != io.EOF {
+		err = &ReadError{s, at, err}
 	}
 	return n, err
 }

@@ -68,7 +68,7 @@ func (c *Checkpoint) readQuantization() decode.Config {
 				continue
 			}
 			text := make([]byte, s.Size())
-			if err := readFull(s, text, 0); err != nil {
+			if err := tensor.ReadFull(s, text, 0); err != nil {
 				continue
 			}
 			if config := decode.ParseConfig(text); config != (decode.Config{}) {

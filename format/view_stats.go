@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -51,10 +52,18 @@ func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum dige
 		return digest.Result{}, err
 	}
 	r, err := sum(c.digests[file], Watched{ContentReader{content}, read}, &info, want)
-	if err != nil {
-		return r, fmt.Errorf("%s: tensor %q: %w", c.Shards[file].Path, info.Name, err)
+	return r, c.faultOf(file, info.Name, err)
+}
+
+// faultOf adds to an error of which tensor it is, and the file unless it names that.
+func (c *Checkpoint) faultOf(file uint32, tensor string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return r, nil
+	if _, ok := errors.AsType[*ReadError](err); ok {
+		return fmt.Errorf("tensor %q: %w", tensor, err)
+	}
+	return fmt.Errorf("%s: tensor %q: %w", c.Shards[file].Path, tensor, err)
 }
 
 // Watched tells Read of every n bytes that are read.

@@ -20,7 +20,7 @@ import (
 // A tree is what all nodes of one mount share.
 type tree struct {
 	Options
-	reported sync.Map // of fault
+	reported sync.Map // of fault: when
 	uncopied uncopied
 	dropper  dropper
 }
@@ -70,7 +70,7 @@ func (d *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 			out.SetEntryTimeout(timeout(v)) // else its absence is remembered like all else
 		}
 		if !errors.Is(err, iofs.ErrNotExist) {
-			d.tree.report(d.dir, nil, err)
+			d.tree.report(d.dir, "", err)
 		}
 		return nil, errnoOf(err)
 	}
@@ -170,7 +170,7 @@ func (f *fileNode) Open(context.Context, uint32) (fusefs.FileHandle, uint32, sys
 		o.Opened(f.file, errno)
 	}
 	if err != nil {
-		f.tree.report(f.file, shardOf(f.file), err)
+		f.tree.report(f.file, tensorOf(f.file), err)
 		return nil, 0, errno
 	}
 	h := &handle{tree: f.tree, file: f.file, content: content, size: content.Size()}
@@ -205,21 +205,34 @@ type fault struct {
 	errno syscall.Errno
 }
 
+// reportAgain is when a fault that lasts, or has come back, is worth another line.
+const reportAgain = time.Hour
+
 // report logs why a reader got an error, once for each cause: a loader that reads on over a shard
-// that is gone would fill the log.
-func (t *tree) report(n format.Node, shard *format.Shard, err error) {
+// that is gone would fill the log. The error tells of the shard and the place in it.
+func (t *tree) report(n format.Node, tensor string, err error) {
 	f := fault{cause: n.Stat().Ino, errno: errnoOf(err)}
-	if shard != nil {
-		f.cause = shard
+	if read, ok := errors.AsType[*format.ReadError](err); ok {
+		f.cause = read.Shard
+	} else if file, ok := n.(format.TensorFile); ok && errors.Is(err, format.ErrStale) {
+		f.cause = file.Tensor().Shard
 	}
-	if _, again := t.reported.LoadOrStore(f, true); !again {
-		t.Logger.Error(err.Error(), "errno", f.errno.Error())
+	now := time.Now()
+	if last, again := t.reported.LoadOrStore(f, now); again {
+		if now.Sub(last.(time.Time)) < reportAgain || !t.reported.CompareAndSwap(f, last, now) {
+			return
+		}
 	}
+	attrs := []any{"errno", f.errno.Error()}
+	if tensor != "" {
+		attrs = append(attrs, "tensor", tensor)
+	}
+	t.Logger.Error(err.Error(), attrs...)
 }
 
-func shardOf(f format.File) *format.Shard {
+func tensorOf(f format.File) string {
 	if tf, ok := f.(format.TensorFile); ok {
-		return tf.Tensor().Shard
+		return tf.Tensor().Name
 	}
-	return nil
+	return ""
 }

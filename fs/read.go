@@ -30,6 +30,14 @@ var (
 	_ fusefs.FileReleaser = (*handle)(nil)
 )
 
+// tensorAt names the tensor of which the bytes at an offset are.
+func (h *handle) tensorAt(off int64) string {
+	if s, ok := h.content.(format.Spanning); ok {
+		return s.TensorAt(off)
+	}
+	return tensorOf(h.file)
+}
+
 // Release is told of the last close.
 func (h *handle) Release(context.Context) syscall.Errno {
 	if o := h.tree.Observer; o != nil {
@@ -54,11 +62,11 @@ func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResul
 		seg, start := h.content.Segment(off)
 		n := min(int64(len(dest)), start+seg.Len-off)
 		if n <= 0 {
-			return nil, r.fail(nil, fmt.Errorf("no segment holds offset %d of %d", off, h.size))
+			return nil, r.fail(off, fmt.Errorf("no segment holds offset %d of %d", off, h.size))
 		}
 		part, err := segmentPart(seg, off-start, dest[:n])
 		if err != nil {
-			return nil, r.fail(seg.Shard, err)
+			return nil, r.fail(off, err)
 		}
 		buffered := unsafe.SliceData(part) == unsafe.SliceData(dest)
 		r.mapped = r.mapped || seg.Shard != nil && !buffered
@@ -77,7 +85,7 @@ func segmentPart(seg format.Segment, off int64, dest []byte) ([]byte, error) {
 	case seg.Data != nil:
 		return seg.Data[off : off+n], nil
 	case seg.Shard != nil:
-		if err := seg.Shard.Intact(); err != nil {
+		if err := seg.Shard.Intact(seg.Off + off); err != nil {
 			return nil, err
 		}
 		if b := seg.Shard.Slice(seg.Off+off, n); b != nil {
@@ -114,10 +122,10 @@ func (r *reply) add(part []byte, buffered bool) {
 	r.buffered = buffered
 }
 
-// fail says what the reader gets instead of bytes.
-func (r *reply) fail(shard *format.Shard, err error) syscall.Errno {
+// fail says what the reader gets instead of bytes, which it wanted from offset off.
+func (r *reply) fail(off int64, err error) syscall.Errno {
 	errno := errnoOf(err)
-	r.handle.tree.report(r.handle.file, shard, err)
+	r.handle.tree.report(r.handle.file, r.handle.tensorAt(off), err)
 	if o := r.handle.tree.Observer; o != nil {
 		o.Read(r.handle.file, 0, time.Since(r.begin), errno)
 	}

@@ -65,7 +65,7 @@ func (u *uncopied) reread(r *reply) {
 		n := min(end-off, start+seg.Len-off)
 		if seg.Shard != nil {
 			if err := readThrough(seg, off-start, n); err != nil {
-				u.tree.report(r.handle.file, seg.Shard, err)
+				u.tree.report(r.handle.file, r.handle.tensorAt(off), err)
 				return
 			}
 		}
