@@ -74,6 +74,21 @@ func TestTwoNamesOnOnePathAreNumberedInFileOrder(t *testing.T) {
 	}
 }
 
+// Sixteen names are one path, whose last part is as long as a part may be: the numbers take bytes of it.
+func TestManyNamesOnOneLongPath(t *testing.T) {
+	for _, stem := range []string{strings.Repeat("x", maxPart), strings.Repeat("é", maxPart/2), strings.Repeat("%", 100)} {
+		var names []string
+		for i := range 16 {
+			name := "d"
+			for bit := range 4 {
+				name += string("./"[i>>bit&1]) + "d"
+			}
+			names = append(names, name+"/"+stem)
+		}
+		checkPaths(t, names)
+	}
+}
+
 func TestDirectoriesAreInNaturalOrder(t *testing.T) {
 	x := build(t, "l.10.w.x", "l.9.w.x", "l.2.w.x", "l.b.c.d", "l.01.w.x", "l.1.w.x", "l.b", "l.b-c")
 	var got []string

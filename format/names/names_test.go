@@ -1,6 +1,9 @@
 package names
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -61,6 +64,23 @@ func TestRuleWithGroupOfPerl(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), `is no group here: \1 is`) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+func TestRulesOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(path, []byte("s/a/b/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := LoadRules(path)
+	if err != nil || r.Apply("a") != "b" {
+		t.Errorf("%v, %v", r, err)
+	}
+	if _, err := LoadRules(path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "llama.cpp-gemma") {
+		t.Errorf("a file that is missing: %v", err)
+	}
+	if _, err := ParseRules(strings.NewReader(strings.Repeat("#\n", maxRulesFile)), "long"); err == nil {
+		t.Error("two mebibytes of rules are accepted")
 	}
 }
 

@@ -187,6 +187,32 @@ func TestMeta(t *testing.T) {
 	}
 }
 
+// TestNumPyNumbers shows numbers that were never made Python's, and what is none as the call that makes it.
+func TestNumPyNumbers(t *testing.T) {
+	order := func(o string) string { return tuple("K\x03", str(o), "N") + "b" }
+	scalar := func(code, after, data string) string {
+		return call("numpy.core.multiarray.scalar", call("numpy.dtype", str(code), "\x89", "\x88")+after, "C"+string([]byte{byte(len(data))})+data)
+	}
+	for _, test := range []struct{ value, want string }{
+		{scalar("f8", order("<"), "\x00\x00\x00\x00\x00\x00\xf8\x3f"), "1.5"},
+		{scalar("f4", "", "\x00\x00\xc0\x3f"), "1.5"},
+		{scalar("i8", "", "\xfe\xff\xff\xff\xff\xff\xff\xff"), "-2"},
+		{scalar("i4", "", "\xfe\xff\xff\xff"), "-2"},
+		{scalar("u8", "", "\xff\xff\xff\xff\xff\xff\xff\xff"), "18446744073709551615"},
+		{scalar("b1", "", "\x01"), "true"},
+		{scalar("f8", order(">"), "\x3f\xf8\x00\x00\x00\x00\x00\x00"), `"numpy.core.multiarray.scalar(`},
+		{scalar("f8", "", "\x00"), `"numpy.core.multiarray.scalar(`},
+		{scalar("f2", "", "\x00\x3e"), `"numpy.core.multiarray.scalar(`},
+		{call("numpy.core.multiarray._reconstruct", "N", "N", "N") + tuple("K\x01", tuple("K\x02"), call("numpy.dtype", str("f4")), "\x89", "C\x00") + "b",
+			`"a NumPy array of f4, shape (2,)"`},
+	} {
+		got := string(tensor.AppendJSON(nil, mustParse(t, archiveOf(t, pkl(dict(str("v"), test.value)))).Meta))
+		if !strings.HasPrefix(got, `{"v": `+test.want) {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
+
 // TestMetaBounded cuts what would be metadata of any size.
 func TestMetaBounded(t *testing.T) {
 	for name, value := range map[string]string{
