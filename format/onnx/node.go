@@ -14,6 +14,7 @@ type node struct {
 	values     int    // attributes of a tensor called value, and their parts
 	value      *proto
 	at         tensor.Extent // of value
+	sparse     bool          // it has a sparse_value
 }
 
 // constant tells whether a node may be a Constant of a tensor: fields may come in any order.
@@ -40,7 +41,7 @@ func (p *parser) node(m message, depth int) {
 			m.skip(wire)
 		}
 	}
-	if p.c.Err() == nil && n.value != nil {
+	if p.c.Err() == nil && (n.value != nil || n.sparse) {
 		p.constant(n, depth)
 	}
 }
@@ -52,6 +53,7 @@ func (p *parser) attribute(m message, n *node, depth int) {
 	name, kind := "", uint64(typeTensor)
 	var value *proto
 	var at tensor.Extent
+	sparse := false
 	for m.more() {
 		switch field, wire := m.key(); {
 		case field == 1 && m.is(wire, wireBytes, "name"):
@@ -70,12 +72,19 @@ func (p *parser) attribute(m message, n *node, depth int) {
 			p.attributeBytes += at.Len
 		case field == 20 && m.is(wire, wireVarint, "type"):
 			kind = m.varint("type")
+		case field == 10 && m.is(wire, wireBytes, "tensors"):
+			p.attributes++
+			p.attributeBytes += m.extent("tensor").Len
+		case field == 22 && m.is(wire, wireBytes, "sparse_tensor"):
+			m.extent("sparse tensor")
+			sparse = true
 		case (field == 6 || field == 11) && m.is(wire, wireBytes, "graph"):
 			p.graph(m.sub("graph"), depth+1)
 		default:
 			m.skip(wire)
 		}
 	}
+	n.sparse = n.sparse || sparse && name == "sparse_value"
 	switch {
 	case value == nil:
 	case name != "value" || kind != typeTensor:
@@ -94,10 +103,13 @@ func (p *parser) nameFault(output string) {
 
 // constant takes what a Constant node gives for a tensor of its output's name.
 func (p *parser) constant(n *node, depth int) {
-	if n.op != "Constant" || n.domain != "" {
+	if n.op != "Constant" || n.domain != "" || p.inFunction {
 		return
 	}
 	switch {
+	case n.sparse:
+		p.warn("tensor %q of a Constant node is not shown: it is sparse", n.output)
+		return
 	case n.outputs != 1:
 		p.warn("the tensor of a Constant node is not shown: the node has %d outputs that could name it", n.outputs)
 		return

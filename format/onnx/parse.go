@@ -29,6 +29,7 @@ type parser struct {
 	inner     []tensor.Info // of graphs within the graph
 
 	graphs         int
+	inFunction     bool
 	attributes     int // tensors in other attributes
 	attributeBytes int64
 }
@@ -92,11 +93,16 @@ func (p *parser) model(m message) {
 		case field <= 6 && m.is(wire, wireBytes, modelKeys[field]):
 			*meta = append(*meta, tensor.KV{Key: modelKeys[field], Value: m.text(maxValue, modelKeys[field])})
 		case field == 7 && m.is(wire, wireBytes, "graph"):
+			p.graphs++
 			p.graph(m.sub("graph"), 1)
 		case field == 8 && m.is(wire, wireBytes, "opset_import"):
 			opsets = append(opsets, opset(m.sub("opset_import")))
 		case field == 14 && m.is(wire, wireBytes, "metadata_props"):
 			props = append(props, pair(m.sub("metadata_props"), maxValue))
+		case field == 20 && m.is(wire, wireBytes, "training_info"):
+			p.training(m.sub("training_info"))
+		case field == 25 && m.is(wire, wireBytes, "functions"):
+			p.function(m.sub("functions"))
 		default:
 			m.skip(wire)
 		}
@@ -140,9 +146,38 @@ func pair(m message, limit int64) tensor.KV {
 	return tensor.KV{Key: key, Value: value}
 }
 
+// training walks a TrainingInfoProto, whose graphs have what training adds to the weights.
+func (p *parser) training(m message) {
+	for m.more() {
+		switch field, wire := m.key(); {
+		case (field == 1 || field == 2) && m.is(wire, wireBytes, "graph"):
+			p.graph(m.sub("graph"), 2)
+		default:
+			m.skip(wire)
+		}
+	}
+}
+
+// function walks a FunctionProto. The names of its nodes' outputs are those of no tensor of the model:
+// each call of it has them anew.
+func (p *parser) function(m message) {
+	p.inFunction = true
+	defer func() { p.inFunction = false }()
+	for m.more() {
+		switch field, wire := m.key(); {
+		case field == 7 && m.is(wire, wireBytes, "node"):
+			p.node(m.sub("node"), 1)
+		case field == 11 && m.is(wire, wireBytes, "attribute_proto"):
+			p.attribute(m.sub("attribute_proto"), &node{domain: "none"}, 1)
+		default:
+			m.skip(wire)
+		}
+	}
+}
+
 // graph walks a GraphProto; depth is 1 for the model's own.
 func (p *parser) graph(m message, depth int) {
-	if p.graphs++; depth > maxGraphs {
+	if depth > maxGraphs {
 		m.c.Fail(m.c.Off(), tensor.ErrUnsafe, "graphs within graphs, more than %d deep", maxGraphs)
 	}
 	for m.more() {
