@@ -137,7 +137,7 @@ func (v *verifying) check(r *report, t target, label string) error {
 			return err
 		}
 	}
-	c, err := v.open(t.place)
+	c, err := v.open(t.place, missing != nil) // a file that vanished since is no mere warning
 	if err != nil {
 		if r.knows(err.Error()) {
 			return nil
@@ -173,8 +173,8 @@ func notOf(s *set.Set, p store.Place) []string {
 	})
 }
 
-func (v *verifying) open(p store.Place) (*format.Checkpoint, error) {
-	f := openFlags{opt: format.Options{Lenient: true, Partial: true}, noIndex: true}
+func (v *verifying) open(p store.Place, partial bool) (*format.Checkpoint, error) {
+	f := openFlags{opt: format.Options{Lenient: true, Partial: partial}, noIndex: true}
 	return f.openPlace(p)
 }
 
