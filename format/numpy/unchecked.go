@@ -4,33 +4,38 @@ import (
 	"archive/zip"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"weightfs/format/tensor"
 )
 
-// Stored lists the members of an archive that are not packed. Nothing but their CRC-32 tells whether they
-// are as they were written; those that are packed are checked when they are inflated.
-func Stored(r io.ReaderAt, size int64) ([]*zip.File, error) {
+// Unchecked lists the members of an archive whose CRC-32 nobody compares when they are read: those that are
+// not packed, and those whose CRC-32 is 0, which an inflater takes for none.
+func Unchecked(r io.ReaderAt, size int64) ([]*zip.File, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, zipFault(-1, tensor.ErrMalformed, "zip directory: %v", err)
 	}
 	var list []*zip.File
 	for _, f := range z.File {
-		if f.Method == zip.Store && f.UncompressedSize64 > 0 {
+		if f.UncompressedSize64 > 0 && (f.Method == zip.Store || f.Method == zip.Deflate && f.CRC32 == 0) {
 			list = append(list, f)
 		}
 	}
 	return list, nil
 }
 
-// CheckStored reads a member that Stored gave, and compares its CRC-32.
-func CheckStored(f *zip.File, read func(n int)) *tensor.FormatError {
+// Check reads a member that Unchecked gave, and compares its CRC-32.
+func Check(f *zip.File, read func(n int)) *tensor.FormatError {
 	content, err := f.Open()
 	if err == nil {
-		_, err = io.Copy(counting(read), content)
+		sum := crc32.NewIEEE()
+		_, err = io.Copy(io.MultiWriter(counting(read), sum), content)
 		content.Close()
+		if err == nil && sum.Sum32() != f.CRC32 {
+			err = zip.ErrChecksum // archive/zip, too, takes 0 for none
+		}
 	}
 	if err == nil {
 		return nil
