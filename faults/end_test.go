@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,50 @@ func TestEndedWhileRead(t *testing.T) {
 		r.close()
 	}
 	s.gone(patience)
+}
+
+// A directory above the mount point is renamed while it is read. Nobody notices, and the mount can be
+// ended however it is: asked to, unmounted where it is now, or killed.
+func TestRenamedAbove(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	want := contents(t, c.dir, views("a")...)
+	for name, end := range map[string]func(s *server){
+		"SIGTERM": func(s *server) { s.signal(unix.SIGTERM); s.gone(patience) },
+		"umount":  (*server).umount,
+		"SIGKILL": func(s *server) { s.signal(unix.SIGKILL); s.gone(patience) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := filepath.Join(t.TempDir(), "was")
+			must(t, os.Mkdir(was, 0o755))
+			s := newServer(t)
+			mnt := s.dir
+			s.dir = filepath.Join(was, "mnt")
+			must(t, os.Mkdir(s.dir, 0o755))
+			s.mount(c.dir)
+			if name == "SIGKILL" && len(s.processes()) == 1 {
+				t.Skip("nobody is there to clear it away")
+			}
+			list := many(t, s, want, 10)
+			crowd := keepReading(list)
+			crowd.reading(t, 20)
+			must(t, os.Rename(was, was+".new"))
+			pids := s.processes()
+			s.dir = filepath.Join(was+".new", "mnt")
+			wholeFile(t, s.at(views("a")[0]), want[views("a")[0]])
+			crowd.reading(t, 20)
+			if failed := crowd.end(t); len(failed) > 0 {
+				t.Errorf("readers got %v", failed)
+			}
+			for _, r := range list {
+				r.close()
+			}
+			end(s)
+			if !eventually(func() bool { return !slices.ContainsFunc(pids, func(pid int) bool { return unix.Kill(pid, 0) == nil }) }) {
+				t.Errorf("of the processes %v some are left", pids)
+			}
+			s.dir = mnt
+		})
+	}
 }
 
 // A mount that is read stays, and its readers with it; who they are is said.

@@ -42,7 +42,7 @@ func attach(dir string, opt Options) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	return connection{fd: fd, dir: dir, number: connectionNumber(fd, dir)}, nil
+	return connection{place: placeOf(dir), fd: fd, number: connectionNumber(fd, dir)}, nil
 }
 
 // checkDirectory is needed because fusermount3 mounts over a file as well.

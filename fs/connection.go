@@ -13,8 +13,8 @@ import (
 
 // A connection is the kernel's side of a mount.
 type connection struct {
+	place
 	fd     int    // the open device, until go-fuse has it
-	dir    string // the mount point, empty where it was not told
 	number uint32 // in /sys/fs/fuse/connections; the minor of the mount's device; 0 unknown
 }
 
@@ -46,8 +46,9 @@ func (c connection) mount() (m Mounted, ok bool, err error) {
 		return Mounted{}, false, errUnknown
 	}
 	list, err := Mounts()
+	dir := c.now()
 	for _, m := range list {
-		if uint32(m.Minor) == c.number && (c.dir == "" || c.dir == m.Dir) {
+		if uint32(m.Minor) == c.number && (dir == "" || dir == m.Dir) {
 			return m, true, nil
 		}
 	}

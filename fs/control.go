@@ -28,7 +28,7 @@ type ID struct {
 // NewControl gives the control of a mount whose server is another process. done is closed when that
 // ends.
 func NewControl(id ID, done <-chan struct{}, log *slog.Logger) *Control {
-	return &Control{connection: connection{fd: -1, dir: id.Dir, number: id.Number}, log: log, done: done}
+	return &Control{connection: connection{place: placeOf(id.Dir), fd: -1, number: id.Number}, log: log, done: done}
 }
 
 // ID is what another process needs for a Control of the same mount.

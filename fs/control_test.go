@@ -5,6 +5,8 @@ package fs
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -75,4 +77,39 @@ func TestConfine(t *testing.T) {
 		t.Errorf("confined %t after %d files were opened", confined, seen.opened.Load())
 	}
 	newClient(t).must("stat", mnt+"/f")
+}
+
+// A directory above the mount point is renamed: who ends the mount must find it.
+func TestRenamedAbove(t *testing.T) {
+	for name, end := range map[string]func(c *Control) error{"in order": (*Control).Unmount, "killed": (*Control).Clear} {
+		t.Run(name, func(t *testing.T) {
+			needFUSE(t)
+			was, is := filepath.Join(t.TempDir(), "was"), filepath.Join(t.TempDir(), "is")
+			mnt := filepath.Join(was, "mnt")
+			if err := os.MkdirAll(mnt, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd, mnt := otherServerAt(t, mnt)
+			m, _, err := Find(mnt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := NewControl(ID{m.Dir, uint32(m.Minor)}, nil, slog.New(slog.DiscardHandler))
+			defer c.close()
+			if err := os.Rename(was, is); err != nil {
+				t.Fatal(err)
+			}
+			if name == "killed" {
+				cmd.Process.Kill()
+				cmd.Wait()
+			}
+			if err := end(c); err != nil {
+				t.Error(err)
+			}
+			if m, ok, _ := Find(filepath.Join(is, "mnt")); ok {
+				t.Errorf("left: %+v", m)
+				m.detach()
+			}
+		})
+	}
 }

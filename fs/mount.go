@@ -71,6 +71,7 @@ func Mount(dir string, root format.Dir, opt Options) (*Server, error) {
 	s.fuse, err = fuse.NewServer(t.bridge(root), conn.device(), t.mountOptions())
 	if err != nil {
 		conn.detach() // go-fuse has closed the device: the mount is dead
+		conn.close()
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	s.readAhead(opt.ReadAhead)

@@ -22,6 +22,7 @@ func (s *Server) serve() {
 	s.done = done
 	go func() {
 		s.fuse.Serve()
+		s.close()
 		close(done)
 	}()
 }

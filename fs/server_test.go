@@ -101,8 +101,12 @@ func TestStopAborts(t *testing.T) {
 // otherServer mounts the fixture from another process.
 func otherServer(t *testing.T) (*exec.Cmd, string) {
 	t.Helper()
+	return otherServerAt(t, t.TempDir())
+}
+
+func otherServerAt(t *testing.T, mnt string) (*exec.Cmd, string) {
+	t.Helper()
 	needFUSE(t)
-	mnt := t.TempDir()
 	cmd := exec.Command("/proc/self/exe", mnt)
 	cmd.Env = append(os.Environ(), roleVar+"=server")
 	out, err := cmd.StdoutPipe()

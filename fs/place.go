@@ -1,0 +1,43 @@
+//go:build linux
+
+package fs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A place is a mount point that is found again when a directory above it has been renamed, which a mount
+// does not prevent.
+type place struct {
+	dir   string   // as it was at first; empty where it was not told
+	above *os.File // the directory that holds it; nil where that could not be had
+}
+
+func placeOf(dir string) place {
+	if dir == "" {
+		return place{}
+	}
+	fd, err := unix.Open(filepath.Dir(dir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return place{dir: dir}
+	}
+	return place{dir, os.NewFile(uintptr(fd), filepath.Dir(dir))}
+}
+
+// now is its path.
+func (p place) now() string {
+	if p.above == nil {
+		return p.dir
+	}
+	above, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int(p.above.Fd())))
+	if err != nil {
+		return p.dir
+	}
+	return filepath.Join(above, filepath.Base(p.dir))
+}
+
+func (p place) close() { p.above.Close() }
