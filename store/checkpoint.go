@@ -12,6 +12,7 @@ import (
 
 	"weightfs/format"
 	"weightfs/format/set"
+	"weightfs/format/tensor"
 )
 
 // A checkpoint is a name in a library through all the states that it has on disk.
@@ -130,11 +131,27 @@ func (g *generation) fresh() bool {
 func (g *generation) failed(err error) format.Dir {
 	const name = "ERROR.txt"
 	st := g.stat
+	if fault, ok := errors.AsType[*tensor.FormatError](err); ok && fault.File != "" {
+		st = readersOf(fault.File, st)
+	}
 	st.Ino = g.c.lib.ino(g.c.key + "/" + name)
-	st.Mode = g.stat.Mode.Perm() & 0o444
+	st.Mode = st.Mode.Perm() & 0o444
 	text := []byte(err.Error() + "\n")
 	st.Nlink, st.Size = 1, int64(len(text))
 	return &textDir{stat: g.stat, name: name, text: &textFile{st, text}}
+}
+
+// readersOf gives what tells of a file to those who may read that: a fault may quote it, and a link in a
+// directory that all may read leads to any file. Of one that is gone nobody is told.
+func readersOf(path string, st format.Stat) format.Stat {
+	info, err := os.Stat(path)
+	if err != nil {
+		st.Mode = 0
+		return st
+	}
+	st.UID, st.GID = format.Owner(info)
+	st.Mode = info.Mode()
+	return st
 }
 
 // A textDir holds one file of text.

@@ -286,6 +286,23 @@ func settle(l *Library) {
 	}
 }
 
+// What a fault quotes of a file was shown to all who may read the directory that has a link to it.
+func TestAFaultIsToldToReadersOfTheFile(t *testing.T) {
+	dir := tree(t, "m/model.safetensors.index.json")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	index := filepath.Join(dir, "m", "model.safetensors.index.json")
+	if err := errors.Join(os.Remove(index), os.Symlink(secret, index), os.Chmod(filepath.Dir(index), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	l := library(t, dir, new(opener))
+	if mode := at(t, l, "m/ERROR.txt").Stat().Mode; mode != 0o400 {
+		t.Errorf("%v may read what is told of a private file", mode)
+	}
+}
+
 func TestChangesAreSeen(t *testing.T) {
 	dir := tree(t, "a.gguf=1", "m/model.safetensors=1", "m/config.json=1")
 	o := new(opener)
