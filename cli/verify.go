@@ -132,6 +132,10 @@ func (v *verifying) check(r *report, t target, label string) error {
 	if err != nil || s == nil {
 		return err
 	}
+	rest := notOf(s, t.place)
+	if len(rest) > 0 {
+		r.warnings = append(r.warnings, "not checked, as no part of it: "+set.Enumerate(rest, 10)+" (name them to check them)")
+	}
 	for _, err := range format.Check(s) {
 		if err := v.faultOr(r, err); err != nil {
 			return err
@@ -146,10 +150,6 @@ func (v *verifying) check(r *report, t target, label string) error {
 	}
 	defer c.Close()
 	r.format, r.tensors = c.Format, c.Len()
-	rest := notOf(s, t.place)
-	if len(rest) > 0 {
-		r.warnings = append(r.warnings, "not checked, as no part of it: "+set.Enumerate(rest, 10)+" (name them to check them)")
-	}
 	for _, w := range c.Warnings {
 		if len(rest) > 0 && strings.HasPrefix(w, set.LeftOut) {
 			continue // they are named already
