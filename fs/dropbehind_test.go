@@ -3,6 +3,7 @@
 package fs
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,5 +164,25 @@ func TestDropBehind(t *testing.T) {
 		if drop && got > dropBlock || !drop && got < size {
 			t.Errorf("drop %t: %d of %d bytes are cached", drop, got, size)
 		}
+	}
+}
+
+// A reply too short to be a part of the map is sent all the same: a block in which a tensor ends would
+// stay for good.
+func TestDropBehindShortReply(t *testing.T) {
+	s := openShard(t, noise(2*dropBlock))
+	f := file(format.Range(s, 0, s.Size()))
+	h := &handle{tree: newTree(Options{DropBehind: true}), file: f, content: f, size: f.Size()}
+	end := int64(dropBlock - 100)
+	for _, part := range []span{{0, end}, {end, dropBlock}, {dropBlock, dropBlock + 100}} {
+		res, errno := h.Read(context.Background(), make([]byte, part.end-part.begin), part.begin)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		res.Done()
+	}
+	v, _ := h.tree.dropper.shards.Load(s)
+	if got := v.(*spanSet).spans; !slices.Equal(got, []span{{dropBlock, dropBlock + 100}}) {
+		t.Errorf("what was sent of no whole block: %v", got)
 	}
 }

@@ -148,7 +148,7 @@ func (r *reply) Done() {
 	}
 	giveBack(r.buffer)
 	r.buffer = nil
-	if r.mapped && r.handle.tree.DropBehind {
+	if r.handle.tree.DropBehind {
 		r.handle.tree.dropper.sent(r)
 	}
 	if r.mapped {
