@@ -28,16 +28,20 @@ func placeOf(dir string) place {
 	return place{dir, os.NewFile(uintptr(fd), filepath.Dir(dir))}
 }
 
-// now is its path.
+// now is its path. Control keeps the descriptor while it is looked at: when it was closed meanwhile, its
+// number could be another directory's.
 func (p place) now() string {
-	if p.above == nil {
-		return p.dir
-	}
-	above, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int(p.above.Fd())))
+	path := p.dir
+	conn, err := p.above.SyscallConn()
 	if err != nil {
-		return p.dir
+		return path
 	}
-	return filepath.Join(above, filepath.Base(p.dir))
+	conn.Control(func(fd uintptr) {
+		if above, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
+			path = filepath.Join(above, filepath.Base(p.dir))
+		}
+	})
+	return path
 }
 
 func (p place) close() { p.above.Close() }
