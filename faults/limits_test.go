@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -164,6 +165,35 @@ func TestThousandOpenFiles(t *testing.T) {
 	s.umount()
 }
 
+// One file is open ten thousand times. The server keeps something of each, and gives it back.
+func TestTenThousandOpens(t *testing.T) {
+	const n = 10_000
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	if limit.Cur < n+100 {
+		t.Skip("no more than ", limit.Cur, " files may be open here")
+	}
+	c := newCheckpoint(t, t.TempDir())
+	const path = "raw/a/m.big.raw"
+	want := contents(t, c.dir, path)
+	s := mount(t, c.dir)
+	before, descriptors := s.status("RssAnon"), s.descriptors()
+	for range 2 {
+		list := many(t, s, want, n)
+		for _, i := range []int{0, n / 2, n - 1} {
+			list[i].drop()
+			list[i].whole()
+		}
+		if grown := s.status("RssAnon") - before; grown > 64<<10 || s.descriptors() > descriptors+2 {
+			t.Errorf("the server took %d KiB and has %d descriptors, and had %d", grown, s.descriptors(), descriptors)
+		}
+		for _, r := range list {
+			r.close()
+		}
+	}
+	s.umount()
+}
+
 // deflated is a .npz of one array of n bytes, which must be unpacked to be read at random.
 func deflated(t *testing.T, n int) (path string, data []byte) {
 	t.Helper()
@@ -204,7 +234,7 @@ func TestCacheDiskFull(t *testing.T) {
 			t.Errorf("reading what cannot be unpacked: %v, want ENOSPC", err)
 		}
 	}
-	s.wantLog("level=ERROR", "no space left")
+	s.wantLog("level=ERROR", "unpacking the", "at offset", "no space left", "tensor=w", "file="+path)
 	if f, err := os.ReadFile(s.at("json/w.json")); err != nil || len(f) == 0 {
 		t.Error(err)
 	}
@@ -225,6 +255,51 @@ func usedBlocks(t *testing.T, dir string) uint64 {
 	var st unix.Statfs_t
 	must(t, unix.Statfs(dir, &st))
 	return st.Blocks - st.Bfree
+}
+
+// The cache is cleared away under the mount, which is what caches are for. What was unpacked is read on,
+// and what is computed is computed. What is to be unpacked has no place any more where the server may write
+// nowhere else: that is no fault of the file's permissions, and the log says what it is.
+func TestCacheRemoved(t *testing.T) {
+	c := newCheckpoint(t, t.TempDir())
+	packed, data := deflated(t, 2<<20)
+	for name, remove := range map[string]func(dir string) error{
+		"removed":    os.RemoveAll,
+		"made anew":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) },
+		"now a file": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"unwritable": func(dir string) error { return os.Chmod(dir, 0o500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := filepath.Join(t.TempDir(), "cache")
+			dir := filepath.Join(cache, "weightfs")
+			must(t, os.MkdirAll(dir, 0o700))
+			want := contents(t, c.dir, "stats/a/m.big.json", "stats/b/m.big.json", "SHA256SUMS")
+			plain, before, after := newServer(t), newServer(t), newServer(t)
+			for _, s := range []*server{plain, before, after} {
+				s.env = append(s.env, "XDG_CACHE_HOME="+cache)
+			}
+			plain.mount(c.dir)
+			before.mount(packed)
+			after.mount(packed)
+			wholeFile(t, plain.at("stats/a/m.big.json"), want["stats/a/m.big.json"])
+			wholeFile(t, before.at("raw/w.raw"), data)
+			must(t, remove(dir))
+			for path, want := range want {
+				wholeFile(t, plain.at(path), want)
+			}
+			wholeFile(t, before.at("npy/w.npy"), contents(t, packed, "npy/w.npy")["npy/w.npy"])
+			if r := openReader(t, after.at("raw/w.raw"), data); r.read(0, 4096) != nil {
+				if failed := r.readAll(); failed[unix.EIO] == 0 || len(failed) > 1 {
+					t.Errorf("what cannot be unpacked: %v", failed)
+				}
+				after.wantLog("level=ERROR", "no place to unpack to", dir, "tensor=w", "file="+packed)
+				r.close()
+			}
+			for _, s := range []*server{plain, before, after} {
+				s.umount()
+			}
+		})
+	}
 }
 
 // A cache that cannot be written at all, or is not there, is no reason to fail.

@@ -32,6 +32,7 @@ var changes = map[string]change{
 	"one byte":  {func(p string) error { return rewrite(p, shard("a", 1), int64(len(shard("a", 1))-1)) }, unix.EIO, "changed", 0},
 	"replaced":  {func(p string) error { return replace(p, shard("a", 1)) }, nil, "replaced", 0},
 	"deleted":   {os.Remove, nil, "removed", 13},
+	"fifo":      {func(p string) error { return errors.Join(os.Remove(p), unix.Mkfifo(p, 0o644)) }, nil, "replaced", 12},
 	"directory": {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) }, nil, "replaced", 12},
 }
 

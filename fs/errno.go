@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"weightfs/format"
+	"weightfs/format/elements"
 )
 
 // errnoOf is the one place where an error becomes what a reader sees.
@@ -19,6 +20,8 @@ func errnoOf(err error) syscall.Errno {
 	case errors.Is(err, format.ErrStale):
 		return syscall.ESTALE
 	case errors.Is(err, format.ErrChanged):
+		return syscall.EIO
+	case errors.Is(err, elements.ErrNoPlace): // what it says of permissions is not of the file that is read
 		return syscall.EIO
 	case errors.As(err, &errno) && errno != 0 && !misleading[errno]:
 		return errno

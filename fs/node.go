@@ -209,23 +209,29 @@ type fault struct {
 const reportAgain = time.Hour
 
 // report logs why a reader got an error, once for each cause: a loader that reads on over a shard
-// that is gone would fill the log. The error tells of the shard and the place in it.
+// that is gone would fill the log. The error tells of the shard, and of the place in it where
+// there is one.
 func (t *tree) report(n format.Node, tensor string, err error) {
 	f := fault{cause: n.Stat().Ino, errno: errnoOf(err)}
-	if read, ok := errors.AsType[*format.ReadError](err); ok {
+	attrs := []any{"errno", f.errno.Error()}
+	if tensor != "" {
+		attrs = append(attrs, "tensor", tensor)
+	}
+	read, ok := errors.AsType[*format.ReadError](err)
+	file, isTensor := n.(format.TensorFile)
+	switch {
+	case ok:
 		f.cause = read.Shard
-	} else if file, ok := n.(format.TensorFile); ok && errors.Is(err, format.ErrStale) {
+	case isTensor && errors.Is(err, format.ErrStale):
 		f.cause = file.Tensor().Shard
+	case isTensor:
+		attrs = append(attrs, "file", file.Tensor().Shard.Path)
 	}
 	now := time.Now()
 	if last, again := t.reported.LoadOrStore(f, now); again {
 		if now.Sub(last.(time.Time)) < reportAgain || !t.reported.CompareAndSwap(f, last, now) {
 			return
 		}
-	}
-	attrs := []any{"errno", f.errno.Error()}
-	if tensor != "" {
-		attrs = append(attrs, "tensor", tensor)
 	}
 	t.Logger.Error(err.Error(), attrs...)
 }

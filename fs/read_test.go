@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"weightfs/format"
+	"weightfs/format/elements"
 )
 
 func noise(n int) []byte {
@@ -301,6 +302,7 @@ func TestErrnoOf(t *testing.T) {
 		{fmt.Errorf("x: %w", format.ErrChanged), syscall.EIO},
 		{&os.PathError{Op: "read", Path: "x", Err: syscall.ENOSPC}, syscall.ENOSPC},
 		{fmt.Errorf("x: %w", syscall.ENOSYS), syscall.EIO},
+		{fmt.Errorf("x: %w: %w", elements.ErrNoPlace, syscall.EACCES), syscall.EIO},
 		{fmt.Errorf("x: %w", syscall.ENOTCONN), syscall.EIO},
 		{os.ErrNotExist, syscall.ENOENT},
 		{io.ErrUnexpectedEOF, syscall.EIO},

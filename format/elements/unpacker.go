@@ -11,6 +11,9 @@ import (
 	"weightfs/format/tensor"
 )
 
+// ErrNoPlace: neither the directory nor the system's for temporary files can be written.
+var ErrNoPlace = errors.New("no place to unpack to")
+
 // An Unpacker keeps what packed ranges hold, each unpacked once, in files that have no name.
 type Unpacker struct {
 	dir   string
@@ -134,15 +137,20 @@ func (u *Unpacker) create() (*os.File, error) {
 			return f, nil
 		}
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if isFull(err) {
 		return nil, err
 	}
 	f, tempErr := nameless(os.TempDir())
-	if tempErr != nil {
-		return nil, errors.Join(err, tempErr)
+	switch {
+	case isFull(tempErr):
+		return nil, tempErr
+	case tempErr != nil:
+		return nil, fmt.Errorf("%w: %w; %w", ErrNoPlace, err, tempErr)
 	}
 	return f, nil
 }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // packed reads a range unpacked.
 type packed struct {
