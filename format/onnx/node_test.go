@@ -36,20 +36,25 @@ func TestConstants(t *testing.T) {
 		"nameless output":      {join(data(2, ""), op, value), "", "0 outputs"},
 		"text":                 {join(out, op, data(5, join(data(1, "value"), data(5, number(2, 8))))), "", `"w" of a Constant node is not shown: its element type is STRING`},
 	} {
-		file := model(data(1, tt.node))
-		h, err := Parse(bytes.NewReader(file), int64(len(file)))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		var names []string
-		for _, info := range h.Tensors {
-			names = append(names, info.Name)
-		}
-		warnings := strings.Join(h.Warnings, "; ")
-		if strings.Join(names, " ") != tt.names || !strings.Contains(warnings, tt.warn) || tt.warn == "" && warnings != "" {
-			t.Errorf("%s: %q, warnings %q", name, names, warnings)
-		}
+		checkShown(t, name, model(data(1, tt.node)), tt.names, tt.warn)
+	}
+}
+
+// checkShown parses a model, which shows the tensors of these names and warns of the others.
+func checkShown(t *testing.T, model string, file []byte, want, warn string) {
+	t.Helper()
+	h, err := Parse(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Errorf("%s: %v", model, err)
+		return
+	}
+	var names []string
+	for _, info := range h.Tensors {
+		names = append(names, info.Name)
+	}
+	warnings := strings.Join(h.Warnings, "; ")
+	if strings.Join(names, " ") != want || !strings.Contains(warnings, warn) || warn == "" && warnings != "" {
+		t.Errorf("%s: %q, warnings %q", model, names, warnings)
 	}
 }
 
@@ -76,20 +81,7 @@ func TestTensorsBesideTheGraph(t *testing.T) {
 		"default of a function":   {data(25, data(11, value)), "", "1 tensors of 10 bytes"},
 		"graph within a function": {data(25, data(7, data(5, data(6, moment)))), "moment", ""},
 	} {
-		file := join(model(nil), tt.beside)
-		h, err := Parse(bytes.NewReader(file), int64(len(file)))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		var names []string
-		for _, info := range h.Tensors {
-			names = append(names, info.Name)
-		}
-		warnings := strings.Join(h.Warnings, "; ")
-		if strings.Join(names, " ") != tt.names || !strings.Contains(warnings, tt.warn) || tt.warn == "" && warnings != "" {
-			t.Errorf("%s: %q, warnings %q", name, names, warnings)
-		}
+		checkShown(t, name, join(model(nil), tt.beside), tt.names, tt.warn)
 	}
 	if _, err := Parse(bytes.NewReader(data(20, data(2, moment))), int64(len(data(20, data(2, moment))))); err == nil {
 		t.Error("a model of no graph but that of its training is accepted")
