@@ -296,6 +296,8 @@ if [ -z "$quick" ]; then
 	count
 	step "Debian package" scripts/test-deb.sh "$work"/dist/weightfs_*.deb
 	count
+	step "known vulnerabilities" vulnerabilities
+	count
 	if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -gt 8000000 ]; then
 		step "speed, as claimed" speed
 	else
@@ -304,7 +306,3 @@ if [ -z "$quick" ]; then
 	fi
 fi
 step "no mount left behind" none_left
-if [ -z "$quick" ]; then
-	step "known vulnerabilities" vulnerabilities
-	count
-fi
