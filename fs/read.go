@@ -105,6 +105,7 @@ type reply struct {
 	inline   [3][]byte // what most replies need: header, range, rest
 	size     int
 	buffered bool // the last slice is a part of the request's buffer
+	filled   bool // a slice is
 	mapped   bool // a slice is a part of a map
 }
 
@@ -114,6 +115,7 @@ func (r *reply) add(part []byte, buffered bool) {
 		r.slices = r.inline[:0]
 	}
 	r.size += len(part)
+	r.filled = r.filled || buffered
 	if last := len(r.slices) - 1; buffered && r.buffered {
 		r.slices[last] = r.slices[last][:len(r.slices[last])+len(part)]
 	} else {
@@ -146,7 +148,9 @@ func (r *reply) Done() {
 	if o := r.handle.tree.Observer; o != nil {
 		o.Read(r.handle.file, r.size, time.Since(r.begin), 0)
 	}
-	giveBack(r.buffer)
+	if !r.filled || len(r.buffer) != maxRequest {
+		giveBack(r.buffer)
+	}
 	r.buffer = nil
 	if r.handle.tree.DropBehind {
 		r.handle.tree.dropper.sent(r)
@@ -161,10 +165,11 @@ func (r *reply) Done() {
 const usualRead = 128 << 10
 
 // giveBack frees the memory behind a request's buffer. go-fuse keeps one of every length for every
-// processor, up to 1 MiB: half a gigabyte for four, of which it and most replies use nothing. Those of
-// the full length are the next ones' of a sequential read, which would find every page of them missing.
+// processor, up to 1 MiB: half a gigabyte for four, of which it and most replies use nothing. One of the
+// full length that was filled is not given back: the next of a sequential read would find every page of it
+// missing. One that was not is, since the collector may have cleared it, and so filled it.
 func giveBack(buffer []byte) {
-	if len(buffer) <= usualRead || len(buffer) == maxRequest {
+	if len(buffer) <= usualRead {
 		return
 	}
 	page := os.Getpagesize()

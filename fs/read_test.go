@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"weightfs/format"
 	"weightfs/format/elements"
@@ -364,15 +365,44 @@ func TestOneProcessor(t *testing.T) {
 	}
 }
 
-// Of the buffers that go-fuse keeps, those of long requests take no memory, but for those of the usual length.
+// Of the buffers that go-fuse keeps, those of long requests take no memory.
 func TestGiveBack(t *testing.T) {
 	for _, tt := range []struct{ off, n, zeros int }{
-		{0, maxRequest, 0}, {0, maxRequest - 4096, maxRequest - 4096}, {1, 1<<20 - 1, 1<<20 - 4096}, {0, usualRead, 0}, {0, usualRead + 1, usualRead},
+		{0, maxRequest, maxRequest}, {0, maxRequest - 4096, maxRequest - 4096}, {1, 1<<20 - 1, 1<<20 - 4096}, {0, usualRead, 0}, {0, usualRead + 1, usualRead},
 	} {
 		buf := bytes.Repeat([]byte{1}, 1<<20)
 		giveBack(buf[tt.off : tt.off+tt.n])
 		if n := bytes.Count(buf, []byte{0}); os.Getpagesize() == 4096 && n != tt.zeros {
 			t.Errorf("%d bytes at %d: %d are given back, want %d", tt.n, tt.off, n, tt.zeros)
+		}
+	}
+}
+
+// A buffer of the full length that was filled is kept for the next request; one that a map answered in place
+// of is not, since the collector may have filled it: of a server that may have 40 MB they took the most.
+func TestFilledBuffersAreKept(t *testing.T) {
+	s := openShard(t, noise(2*maxRequest))
+	made := noise(2 * maxRequest)
+	for name, tt := range map[string]struct {
+		file *memFile
+		n    int
+		kept bool
+	}{
+		"produced":          {file(format.Produced(bytes.NewReader(made), int64(len(made)))), maxRequest, true},
+		"produced, shorter": {file(format.Produced(bytes.NewReader(made), int64(len(made)))), maxRequest - 4096, false},
+		"mapped":            {file(format.Range(s, 0, s.Size())), maxRequest, false},
+	} {
+		h := &handle{tree: &tree{}, file: tt.file, content: tt.file, size: tt.file.Size()}
+		buf := bytes.Repeat([]byte{1}, maxRequest+2*os.Getpagesize())
+		skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) & (os.Getpagesize() - 1)
+		buf = buf[skip : skip+tt.n]
+		res, errno := h.Read(context.Background(), buf, 0)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		res.Done()
+		if kept := !bytes.Equal(buf, make([]byte, len(buf))); kept != tt.kept {
+			t.Errorf("%s: kept %v", name, kept)
 		}
 	}
 }
