@@ -42,7 +42,10 @@ func (d *dropper) add(shard *format.Shard, off, n int64) {
 		v, _ = d.shards.LoadOrStore(shard, new(spanSet))
 	}
 	if whole := v.(*spanSet).add(span{off, off + n}, shard.Size()); whole.end > whole.begin {
-		shard.Drop(whole.begin, whole.end-whole.begin)
+		// A page that is missing is read with half the device's read-ahead in front of it, which brings
+		// back the end of what was dropped before.
+		begin := max(0, whole.begin-dropBlock)
+		shard.Drop(begin, whole.end-begin)
 	}
 }
 
