@@ -2,7 +2,6 @@ package elements
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -214,16 +213,7 @@ func (g *gather) tile(p []byte, axes []axis, src int64, apart bool) error {
 	return nil
 }
 
-func (g *gather) read(p []byte, src int64) error {
-	n, err := g.storage.ReadAt(p, src)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
+func (g *gather) read(p []byte, src int64) error { return tensor.ReadFull(g.storage, p, src) }
 
 func (g *gather) scatter(dst, src []byte, axes []axis) {
 	a := axes[0]

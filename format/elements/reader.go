@@ -92,16 +92,7 @@ func (s *section) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // full reads all of p, which lies within the section.
-func (s *section) full(p []byte, off int64) error {
-	n, err := s.src.ReadAt(p, s.off+off)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
+func (s *section) full(p []byte, off int64) error { return tensor.ReadFull(s.src, p, s.off+off) }
 
 // clamp is how many bytes of p a read at off of a file of size bytes fills, and the error that the
 // read then ends with.
