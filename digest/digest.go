@@ -1,5 +1,5 @@
 // Package digest computes hashes and statistics of tensors in one pass over their bytes, in bounded
-// memory, and keeps what it computed in the cache directory.
+// memory, and keeps what it computed in the cache directory. It knows tensors of a file, not checkpoints.
 package digest
 
 import (

@@ -35,10 +35,10 @@ type Options struct {
 	IndexDir    string // where indexes are kept; empty for nowhere
 	DigestDir   string // where hashes and statistics are kept; empty for nowhere
 	UnpackDir   string // where deflated tensors are unpacked; empty for os.TempDir
-	UnpackLimit int64  // bytes of them at most; 0 for UnpackLimit's default
+	UnpackLimit int64  // bytes of them at most; 0 for 16 GiB
 }
 
-// unpackLimit is how much is unpacked at most, unless Options say otherwise.
+// unpackLimit stands for an Options.UnpackLimit of 0.
 const unpackLimit = 16 << 30
 
 // openJobs is how many shards are opened and parsed side by side: parsing waits for the disk or a

@@ -14,7 +14,7 @@ import (
 // scaleWords are parts of the names that tensors of scales have, in every scheme known.
 var scaleWords = []string{"scale", "quant_state", "SCB", "absmax"}
 
-// scaled tells whether any tensor of the checkpoint may be a scale of another.
+// anyScales tells whether a tensor of the checkpoint may be a scale of another.
 func (c *Checkpoint) anyScales() bool {
 	for _, word := range scaleWords {
 		if c.index.Mentions(word) {

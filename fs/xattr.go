@@ -40,7 +40,7 @@ func xattrs(f format.File) [][2]string {
 	return list
 }
 
-// shape is written as tensors.json does: [2,3].
+// shape is a JSON array without spaces: [2,3].
 func shape(dims []uint64) string {
 	words := make([]string, len(dims))
 	for i, d := range dims {

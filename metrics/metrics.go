@@ -1,4 +1,5 @@
-// Package metrics counts what a mount does, and shows it to Prometheus.
+// Package metrics counts what a mount does, and shows it to Prometheus. It is told of what happens
+// (fs.Observer) and looks at nothing itself.
 package metrics
 
 import (

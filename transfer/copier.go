@@ -26,8 +26,8 @@ type Options struct {
 // A Meter shows how far the copying is. Every byte of a file is done or spared once, and with
 // Options.Verify done once more. It is called from several goroutines.
 type Meter interface {
-	Done(n int64)
-	Spared(n int64) // there already
+	Done(n int64)   // bytes that were copied, or read back
+	Spared(n int64) // bytes that were there already
 }
 
 type noMeter struct{}
@@ -159,6 +159,7 @@ func (c *Copier) Finish() error {
 	return nil
 }
 
+// failed says that it is the copy at a path that has the trouble; nil for none.
 func (c *Copier) failed(path string, err error) error {
 	if err == nil {
 		return nil

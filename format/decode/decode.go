@@ -1,5 +1,8 @@
 // Package decode turns stored elements into float32, bit for bit as NumPy with ml_dtypes and as
-// gguf-py do (for Q1_0 and Q2_0, which gguf-py lacks, as ggml does), and reads them through an io.ReaderAt so that a view of any size needs no memory.
+// gguf-py do (for Q1_0 and Q2_0, which gguf-py lacks, as ggml does), and reads them through an
+// io.ReaderAt so that a view of any size needs no memory. The elements that it is given are row-major
+// and little-endian already: package elements makes them so.
+//
 // A product that is added to or subtracted, even in another statement, is rounded to float32 by a
 // conversion of its own: without it the compiler may fuse the two operations, and the last bit
 // would depend on the processor.

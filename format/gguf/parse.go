@@ -1,4 +1,6 @@
-// Package gguf parses GGUF, the container of ggml: versions 1 to 3, in both byte orders.
+// Package gguf parses GGUF, the container of ggml: versions 1 to 3, in both byte orders. It takes one
+// file at a time, with its place in a split set, and does not look into the blocks of quantised tensors,
+// which package decode knows.
 package gguf
 
 import (

@@ -68,7 +68,7 @@ const (
 	bitConj
 )
 
-// An Index is immutable once Build, Load or MarkViews is done, and safe for concurrent use.
+// An Index is immutable once Build, Read or MarkViews is done, and safe for concurrent use.
 type Index struct {
 	Records []Record
 	Nodes   []Node

@@ -1,4 +1,5 @@
-// Package names selects tensors by their names, and gives them others.
+// Package names selects tensors by their names, and gives them others. How a name becomes a path of the
+// tree is for package index.
 package names
 
 import (

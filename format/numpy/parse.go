@@ -1,4 +1,5 @@
-// Package numpy reads .npy and .npz files.
+// Package numpy finds where the arrays of .npy and .npz files lie. It unpickles nothing, so that arrays
+// of objects are not read; package elements reads the others, deflated or in Fortran order.
 package numpy
 
 import (

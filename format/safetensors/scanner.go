@@ -339,7 +339,7 @@ func (s *scanner) at(i int) byte {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// abbreviate keeps a message to one line, whatever the file holds.
+// abbreviate keeps a text from the file short enough for a message, which quotes it.
 func abbreviate(s string, limit int) string {
 	if len(s) > limit {
 		return s[:limit] + "…"

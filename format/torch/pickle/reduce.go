@@ -257,7 +257,7 @@ func (m *machine) newDict(args []any) {
 // newDefaultDict leaves out the factory.
 func (m *machine) newDefaultDict(args []any) { m.newDict(args[min(1, len(args)):]) }
 
-// itemsOf gives the items of a list or tuple, nil for all else.
+// itemsOf gives the items of a list, tuple or set, nil for all else.
 func itemsOf(v any) []any {
 	switch v := v.(type) {
 	case *List:
