@@ -11,7 +11,7 @@ func (a *app) mount() *cobra.Command {
 }
 
 func (a *app) umount() *cobra.Command {
-	return noFUSE("umount MOUNTPOINT...", "Unmount what weightfs mounted (on Linux)")
+	return noFUSE("umount MOUNTPOINT... | --all", "Unmount what weightfs mounted (on Linux)")
 }
 
 func (a *app) status() *cobra.Command { return noFUSE("status", "List what is mounted (on Linux)") }

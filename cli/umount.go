@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -15,34 +16,66 @@ import (
 )
 
 func (a *app) umount() *cobra.Command {
-	var lazy bool
+	var lazy, all bool
 	c := &cobra.Command{
-		Use:     "umount MOUNTPOINT...",
+		Use:     "umount MOUNTPOINT... | --all",
 		Aliases: []string{"unmount"},
 		Short:   "Unmount what weightfs mounted",
 		Long: `Unmount what weightfs mounted, and nothing else. A mount in use stays, and who uses it is named;
---lazy takes it out of sight at once, and files that are open there can be read on.`,
-		Args: between(1, 0, "at least one MOUNTPOINT"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.runUmount(args, lazy) },
+--lazy takes it out of sight at once, and files that are open there can be read on. --all is every
+mount that you made, and prints each that it took away.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if all {
+				return exactly(0, "no MOUNTPOINT with --all")(c, args)
+			}
+			return between(1, 0, "at least one MOUNTPOINT")(c, args)
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if all {
+				return a.umountAll(lazy)
+			}
+			return a.runUmount(args, lazy, nil)
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return mountPoints(), cobra.ShellCompDirectiveNoFileComp
+			if all {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return mountPoints(func(fs.Mounted) bool { return true }), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	c.Flags().BoolVarP(&lazy, "lazy", "l", false, "detach a mount that is in use")
+	c.Flags().BoolVarP(&all, "all", "a", false, "unmount everything that you mounted with weightfs")
 	return c
 }
 
-func mountPoints() []string {
+func mountPoints(which func(fs.Mounted) bool) []string {
 	var dirs []string
 	list, _ := fs.Mounts()
 	for _, m := range list {
-		dirs = append(dirs, m.Dir)
+		if which(m) {
+			dirs = append(dirs, m.Dir)
+		}
 	}
 	return dirs
 }
 
-// runUmount tries every one, and has the exit code of the first failure.
-func (a *app) runUmount(dirs []string, lazy bool) error {
+// umountAll begins with the last mount: it may lie upon another, or in one.
+func (a *app) umountAll(lazy bool) error {
+	dirs := mountPoints(func(m fs.Mounted) bool { return m.UID == os.Geteuid() })
+	if len(dirs) == 0 && !a.quiet {
+		_, err := fmt.Fprintln(a.out, "nothing is mounted")
+		return err
+	}
+	slices.Reverse(dirs)
+	return a.runUmount(dirs, lazy, func(dir string) {
+		if !a.quiet {
+			fmt.Fprintln(a.out, "unmounted "+printable(dir))
+		}
+	})
+}
+
+// runUmount tries every one, tells of those that are done, and has the exit code of the first failure.
+func (a *app) runUmount(dirs []string, lazy bool, done func(dir string)) error {
 	paths, faults := make([]string, len(dirs)), make([]error, len(dirs))
 	for i, dir := range dirs {
 		paths[i], faults[i] = absolute(dir)
@@ -55,6 +88,9 @@ func (a *app) runUmount(dirs []string, lazy bool) error {
 			err = failf(exitMountPoint, "mount point %w", err)
 		} else {
 			err = unmount(dir, lazy)
+		}
+		if err == nil && done != nil {
+			done(dir)
 		}
 		if err != nil {
 			code := a.report(err)
