@@ -117,7 +117,7 @@ checkpoint is executed.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.twoArguments(root)
 	for _, verb := range []*cobra.Command{
-		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.cp(), a.info(), a.show(), a.verify(), a.diff(), a.completion(root),
+		a.mount(), a.umount(), a.status(), a.ls(), a.cat(), a.cp(), a.info(), a.show(), a.verify(), a.diff(), a.completion(root), a.version(),
 	} {
 		root.AddCommand(verb)
 	}

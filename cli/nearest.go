@@ -12,9 +12,6 @@ func unknownCommand(root *cobra.Command, word string) error {
 	if strings.ContainsAny(word, "./") {
 		return usageError("%s: no such file or directory, and no command of weightfs", word)
 	}
-	if word == "version" {
-		return usageError("unknown command %q: did you mean \"--version\"?", word)
-	}
 	var verbs []string
 	for _, c := range root.Commands() {
 		switch {

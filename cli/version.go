@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
 // Version and Date are set by the release script (-ldflags -X).
@@ -25,4 +27,16 @@ func version() string {
 		s += Date + " "
 	}
 	return s + fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// version is what --version prints as well.
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version",
+		Args: exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.out, version())
+			return err
+		},
+	}
 }
