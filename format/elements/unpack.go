@@ -24,6 +24,8 @@ func unpackTo(w io.Writer, key packedRange) error {
 		_, err = io.CopyBuffer(out, flate.NewReader(src), make([]byte, unpackBuffer))
 	case key.pack == tensor.Varint && key.width <= 8:
 		err = copyVarints(out, src, int(key.width))
+	case key.pack == tensor.Fields:
+		err = copyFields(out, src, int(min(key.width, 8)))
 	default:
 		err = fmt.Errorf("%w: packing %d of %d bytes", tensor.ErrUnsupported, key.pack, key.width)
 	}
@@ -75,4 +77,46 @@ func copyVarints(w io.Writer, src io.ByteReader, width int) error {
 		}
 		buf = binary.LittleEndian.AppendUint64(buf, value)[:len(buf)+width]
 	}
+}
+
+// copyFields writes the values of protobuf fields, of varints the low width bytes.
+func copyFields(w io.Writer, src *bufio.Reader, width int) error {
+	out := bufio.NewWriterSize(w, unpackBuffer)
+	for {
+		key, err := binary.ReadUvarint(src)
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		value, err := fieldValue(src, key&7, width)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(value); err != nil {
+			return err
+		}
+	}
+}
+
+// fieldValue reads a value by its wire type.
+func fieldValue(src *bufio.Reader, wire uint64, width int) ([]byte, error) {
+	var value [8]byte
+	switch wire {
+	case 0:
+		number, err := binary.ReadUvarint(src)
+		binary.LittleEndian.PutUint64(value[:], number)
+		return value[:width], err
+	case 1:
+		_, err := io.ReadFull(src, value[:])
+		return value[:], err
+	case 5:
+		_, err := io.ReadFull(src, value[:4])
+		return value[:4], err
+	}
+	return nil, fmt.Errorf("%w: a field of wire type %d", tensor.ErrMalformed, wire)
 }

@@ -152,6 +152,41 @@ func TestUnpackVarints(t *testing.T) {
 	}
 }
 
+// Values that protobuf does not pack stand behind a key each.
+func TestUnpackFields(t *testing.T) {
+	varints, floats := []byte{8 << 3, 1, 8 << 3, 0xac, 2}, []byte{9<<3 | 5, 1, 2, 3, 4, 9<<3 | 5, 5, 6, 7, 8}
+	longKey := append(binary.AppendUvarint(nil, 100<<3|1), 1, 2, 3, 4, 5, 6, 7, 8)
+	for _, tt := range []struct {
+		d            tensor.DType
+		stored, want []byte
+		err          error
+	}{
+		{tensor.I16, varints, []byte{1, 0, 0x2c, 1}, nil},
+		{tensor.I64, varints, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0x2c, 1, 0, 0, 0, 0, 0, 0}, nil},
+		{tensor.C64, floats, []byte{1, 2, 3, 4, 5, 6, 7, 8}, nil},
+		{tensor.F64, longKey, []byte{1, 2, 3, 4, 5, 6, 7, 8}, nil},
+		{tensor.F32, floats[:9], make([]byte, 8), io.ErrUnexpectedEOF},
+		{tensor.F32, floats[:6], make([]byte, 8), io.ErrUnexpectedEOF},
+		{tensor.I16, varints[:4], make([]byte, 4), io.ErrUnexpectedEOF},
+		{tensor.F32, floats, make([]byte, 4), tensor.ErrMalformed},
+		{tensor.U8, []byte{8<<3 | 2, 1, 0}, make([]byte, 1), tensor.ErrMalformed},
+	} {
+		n := int64(len(tt.want))
+		info := &tensor.Info{
+			DType: tt.d, Bytes: n, Extent: tensor.Extent{Len: int64(len(tt.stored))}, Layout: &tensor.Layout{Pack: tensor.Fields, Unpacked: n},
+		}
+		r, err := Reader(bytes.NewReader(tt.stored), info, newStore(t, 1<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.err == nil {
+			checkRead(t, r, tt.want, 0, len(tt.want))
+		} else if _, err := r.ReadAt(make([]byte, n), 0); !errors.Is(err, tt.err) {
+			t.Errorf("%x of %v: %v, not %v", tt.stored, tt.d, err, tt.err)
+		}
+	}
+}
+
 func TestUnpackManyVarints(t *testing.T) {
 	var packed, want []byte
 	for i := range 300_000 {

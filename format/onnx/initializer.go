@@ -78,12 +78,30 @@ func (p *parser) typed(t *proto, info *tensor.Info, field dataField, off int64) 
 		return "no data is stored with it"
 	case data.count > 1:
 		return fmt.Sprintf("its elements are in %d pieces", data.count)
+	case data.values > 1:
+		p.fields(info, data, field)
 	case field == floatData || field == doubleData:
 		p.stored(info, data.at, fieldNames[field])
 	default:
 		p.varints(info, data.at, fieldNames[field])
 	}
 	return ""
+}
+
+// fields places a tensor each of whose values is in a field of its own.
+func (p *parser) fields(info *tensor.Info, data pieces, field dataField) {
+	_, width := info.DType.Block()
+	switch field {
+	case floatData:
+		width = 4 // a complex number takes two
+	case doubleData:
+		width = 8
+	}
+	if data.values != info.Bytes/width {
+		p.fail(info.Name, data.at.Off, tensor.ErrMalformed, "%s holds %d values, but shape %v of %s takes %d", fieldNames[field], data.values, info.Shape, info.DType, info.Bytes/width)
+	}
+	info.Extent = data.at
+	info.Layout = &tensor.Layout{Pack: tensor.Fields, Unpacked: info.Bytes}
 }
 
 // varints places a tensor whose elements are varints, of which there must be exactly enough.

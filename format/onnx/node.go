@@ -11,10 +11,17 @@ type node struct {
 	op, domain string
 	outputs    int    // that have a name: one without is left out
 	output     string // the last of them
-	values     int    // attributes of a tensor called value, and their parts
-	value      *proto
-	at         tensor.Extent // of value
-	sparse     bool          // it has a sparse_value
+	values     int    // attributes that give a Constant's value, and their parts
+	value      given  // the last of them
+	sparse     bool   // it has a sparse_value
+}
+
+// A given is a Constant's value as a tensor. Where it is no number or list of them, but a TensorProto,
+// that has been counted as a tensor of an attribute.
+type given struct {
+	*proto
+	at      tensor.Extent
+	counted int
 }
 
 // constant tells whether a node may be a Constant of a tensor: fields may come in any order.
@@ -41,7 +48,7 @@ func (p *parser) node(m message, depth int) {
 			m.skip(wire)
 		}
 	}
-	if p.c.Err() == nil && (n.value != nil || n.sparse) {
+	if p.c.Err() == nil && (n.value.proto != nil || n.sparse) {
 		p.constant(n, depth)
 	}
 }
@@ -49,49 +56,62 @@ func (p *parser) node(m message, depth int) {
 // typeTensor is AttributeProto.TENSOR.
 const typeTensor = 4
 
+// An attribute is what an AttributeProto says that matters here.
+type attribute struct {
+	at      tensor.Extent
+	name    string
+	kind    uint64
+	tensor  given
+	parts   int // of the tensor
+	sparse  bool
+	numbers [len(numbers)]pieces // by field
+}
+
 func (p *parser) attribute(m message, n *node, depth int) {
-	name, kind := "", uint64(typeTensor)
-	var value *proto
-	var at tensor.Extent
-	sparse := false
+	a := &attribute{at: tensor.Extent{Off: m.c.Off(), Len: m.end - m.c.Off()}}
 	for m.more() {
+		key := m.c.Off()
 		switch field, wire := m.key(); {
 		case field == 1 && m.is(wire, wireBytes, "name"):
-			name = m.text(maxName, "name")
+			a.name = m.text(maxName, "name")
 		case field == 5 && m.is(wire, wireBytes, "tensor"):
-			t := m.sub("tensor")
-			at = tensor.Extent{Off: m.c.Off(), Len: t.end - m.c.Off()}
-			if !n.constant() || name != "" && name != "value" {
-				m.c.Skip(uint64(at.Len), "tensor")
-			} else {
-				value = p.proto(t)
-				n.values++
-				p.nameFault(n.output)
-			}
-			p.attributes++
-			p.attributeBytes += at.Len
+			p.attributeTensor(m.sub("tensor"), n, a)
 		case field == 20 && m.is(wire, wireVarint, "type"):
-			kind = m.varint("type")
+			a.kind = m.varint("type")
 		case field == 10 && m.is(wire, wireBytes, "tensors"):
 			p.attributes++
 			p.attributeBytes += m.extent("tensor").Len
 		case field == 22 && m.is(wire, wireBytes, "sparse_tensor"):
 			m.extent("sparse tensor")
-			sparse = true
+			a.sparse = true
 		case (field == 6 || field == 11) && m.is(wire, wireBytes, "graph"):
 			p.graph(m.sub("graph"), depth+1)
+		case n.constant() && a.numeric(field):
+			a.addNumbers(m, key, field, wire)
 		default:
 			m.skip(wire)
 		}
 	}
-	n.sparse = n.sparse || sparse && name == "sparse_value"
-	switch {
-	case value == nil:
-	case name != "value" || kind != typeTensor:
-		n.values--
-	default:
-		n.value, n.at = value, at
+	n.sparse = n.sparse || a.sparse && a.name == "sparse_value"
+	if a.name == "value" && a.parts > 0 && (a.kind == 0 || a.kind == typeTensor) {
+		n.value, n.values = a.tensor, n.values+a.parts
+	} else if field := numbersField(a.name, a.kind); field > 0 && n.constant() {
+		n.value, n.values = given{proto: p.numbersProto(a, field), at: a.at}, n.values+1
 	}
+}
+
+// attributeTensor reads a tensor if it may be that of a Constant.
+func (p *parser) attributeTensor(m message, n *node, a *attribute) {
+	at := tensor.Extent{Off: m.c.Off(), Len: m.end - m.c.Off()}
+	if n.constant() && (a.name == "" || a.name == "value") {
+		a.tensor = given{proto: p.proto(m), at: at, counted: 1}
+		a.parts++
+		p.nameFault(n.output)
+	} else {
+		m.c.Skip(uint64(at.Len), "tensor")
+	}
+	p.attributes++
+	p.attributeBytes += at.Len
 }
 
 // nameFault calls the tensor of a fault by its node's output, which is what it would be called.
@@ -117,10 +137,10 @@ func (p *parser) constant(n *node, depth int) {
 		p.warn("tensor %q of a Constant node is not shown: the node has %d values", n.output, n.values)
 		return
 	}
-	p.attributes--
-	p.attributeBytes -= n.at.Len
+	p.attributes -= n.value.counted
+	p.attributeBytes -= int64(n.value.counted) * n.value.at.Len
 	n.value.name = n.output
-	info, reason := p.info(n.value, n.at.Off)
+	info, reason := p.info(n.value.proto, n.value.at.Off)
 	switch {
 	case reason != "":
 		p.warn("tensor %q of a Constant node is not shown: %s", n.output, reason)

@@ -40,6 +40,45 @@ func TestConstants(t *testing.T) {
 	}
 }
 
+// A Constant may give a number or a list of them in an attribute of its own, and not in a tensor.
+func TestConstantsOfNumbers(t *testing.T) {
+	op, out := data(4, "Constant"), data(2, "w")
+	attribute := func(name string, fields ...[]byte) []byte { return data(5, join(data(1, name), join(fields...))) }
+	for name, tt := range map[string]struct {
+		node  []byte
+		names string
+		warn  string
+	}{
+		"int":                      {join(out, op, attribute("value_int", number(3, 300), number(20, 2))), "w", ""},
+		"the name behind it":       {join(data(5, join(number(3, 300), data(1, "value_int"))), out, op), "w", ""},
+		"two values, of which":     {join(out, op, attribute("value_int", number(3, 1), number(3, 2))), "w", ""},
+		"packed":                   {join(out, op, attribute("value_ints", data(8, "\x01\x02"), number(20, 7))), "w", ""},
+		"no ints":                  {join(out, op, attribute("value_ints", number(20, 7))), "w", ""},
+		"0 left out":               {join(out, op, attribute("value_int", number(20, 2))), "", `"w" of a Constant node is not shown: no data`},
+		"in pieces":                {join(out, op, attribute("value_ints", number(8, 1), number(20, 7), number(8, 1))), "", "2 pieces"},
+		"text":                     {join(out, op, attribute("value_string", data(4, "a"), number(20, 3))), "", "STRING"},
+		"of another kind":          {join(out, op, attribute("value_int", number(3, 1), number(20, 1))), "", ""},
+		"of another operator":      {join(out, data(4, "Other"), attribute("value_int", number(3, 300))), "", ""},
+		"operator behind":          {join(out, attribute("value_ints", number(8, 1), number(8, 2)), data(4, "Other")), "", ""},
+		"another attribute":        {join(out, op, attribute("other", number(3, 300))), "", ""},
+		"two attributes":           {join(out, op, attribute("value_int", number(3, 1)), attribute("value_float", fixed32(2, "1234"))), "", "2 values"},
+		"no sequence of varints":   {join(out, op, attribute("other", data(8, "\xff"))), "", ""},
+		"beside a wrong attribute": {join(out, op, attribute("value_int", number(3, 1)), attribute("value", number(3, 1))), "w", ""},
+	} {
+		checkShown(t, name, model(data(1, tt.node)), tt.names, tt.warn)
+	}
+	for name, bad := range map[string][]byte{
+		"half a float": attribute("value_floats", data(7, "12345")),
+		"half a value": attribute("value_ints", data(8, "\x01\x82")),
+		"wire type":    attribute("value_int", fixed32(3, "1234")),
+	} {
+		file := model(data(1, join(out, op, bad)))
+		if h, err := Parse(bytes.NewReader(file), int64(len(file))); err == nil {
+			t.Errorf("%s: %+v", name, h)
+		}
+	}
+}
+
 // checkShown parses a model, which shows the tensors of these names and warns of the others.
 func checkShown(t *testing.T, model string, file []byte, want, warn string) {
 	t.Helper()

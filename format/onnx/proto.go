@@ -23,14 +23,28 @@ type proto struct {
 
 // pieces are the stretches over which a repeated field is spread; one of all that are not empty.
 type pieces struct {
-	count int
-	at    tensor.Extent // of the last one
+	count  int
+	at     tensor.Extent // of the last one
+	values int64         // in the last one, each in a field of its own; 0 where they are packed
+	key    int64         // where the first of these fields begins
 }
 
 func (p *pieces) add(at tensor.Extent) {
 	if at.Len > 0 {
-		p.count, p.at = p.count+1, at
+		*p = pieces{count: p.count + 1, at: at}
 	}
+}
+
+// addValue adds one that is not packed, whose field begins at key. Several are a stretch of fields, one of them
+// is only its value, which may lie in the file as it is.
+func (p *pieces) addValue(key int64, at tensor.Extent) {
+	end := p.at.Off + p.at.Len
+	if p.values == 0 || end != key {
+		*p = pieces{count: p.count + 1, at: at, key: key, values: 1}
+		return
+	}
+	p.at = tensor.Extent{Off: p.key, Len: at.Off + at.Len - p.key}
+	p.values++
 }
 
 // protoFields are the fields of TensorProto that hold elements, with the wire type of one that is
@@ -77,6 +91,7 @@ func nameOf(m message) string {
 func protoOf(m message) *proto {
 	t := &proto{}
 	for m.more() {
+		key := m.c.Off()
 		switch field, wire := m.key(); {
 		case field == 1:
 			t.addDims(m, wire)
@@ -95,7 +110,8 @@ func protoOf(m message) *proto {
 		case field == 14 && m.is(wire, wireVarint, "data_location"):
 			t.external = m.varint("data_location") == 1
 		case protoFields[field].field != noField:
-			t.addData(m, field, wire)
+			f := protoFields[field]
+			t.data[f.field].read(m, key, wire, f.wire, fieldNames[f.field])
 		default:
 			m.skip(wire)
 		}
@@ -126,17 +142,18 @@ func (t *proto) addDims(m message, wire byte) {
 	}
 }
 
-func (t *proto) addData(m message, field uint64, wire byte) {
-	f := protoFields[field]
+// read adds what a field holds that is packed or one value of a wire type.
+func (p *pieces) read(m message, key int64, wire, want byte, what string) {
 	at := tensor.Extent{Off: m.c.Off()}
 	if wire == wireBytes {
-		at = m.extent(fieldNames[f.field])
-		if size := fixedSizes[f.wire]; size > 0 && at.Len%size != 0 {
-			m.c.Fail(at.Off, tensor.ErrMalformed, "%s of %d bytes is no whole number of elements", fieldNames[f.field], at.Len)
+		at = m.extent(what)
+		if size := fixedSizes[want]; size > 0 && at.Len%size != 0 {
+			m.c.Fail(at.Off, tensor.ErrMalformed, "%s of %d bytes is no whole number of elements", what, at.Len)
 		}
-	} else if m.is(wire, f.wire, fieldNames[f.field]) {
+		p.add(at)
+	} else if m.is(wire, want, what) {
 		m.skip(wire)
 		at.Len = m.c.Off() - at.Off
+		p.addValue(key, at)
 	}
-	t.data[f.field].add(at)
 }

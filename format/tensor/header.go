@@ -66,11 +66,13 @@ type Layout struct {
 type Pack uint8
 
 // The packings. Stored is none. Varint is protobuf's packed repeated int32/int64/uint64, each value
-// one element, cut to the element's width.
+// one element, cut to the element's width. Fields is what protobuf does not pack: each value, a number of
+// any of its types, behind the key of its own field.
 const (
 	Stored Pack = iota
 	Deflate
 	Varint
+	Fields
 )
 
 // Reason says in a few words why the tensor is not one range of its file, for `stored` in
@@ -83,6 +85,8 @@ func (l *Layout) Reason() string {
 		return "deflated"
 	case l.Pack == Varint:
 		return "varint"
+	case l.Pack == Fields:
+		return "separate fields"
 	case l.Neg || l.Conj:
 		return "lazily negated or conjugated view"
 	case l.Strides != nil:

@@ -114,6 +114,10 @@ def make(rng):
     if tensors[len(inner) :] and rng.random() < 0.3:
         t = tensors.pop(0)
         nodes.append(helper.make_node("Constant", [], [t.name], value=t))
+    if rng.random() < 0.3:
+        value = rng.choice([{"value_int": rng.randrange(-(1 << 63), 1 << 63)}, {"value_float": rng.uniform(-9, 9)}, {"value_string": "text"},
+                            {"value_ints": [rng.randrange(-300, 300) for _ in range(rng.randrange(1, 5))]}, {"value_floats": [-0.5] * rng.randrange(1, 5)}])  # fmt: skip
+        nodes.append(helper.make_node("Constant", [], [damage.name(rng)], **value))
     graph = helper.make_graph(nodes, "graph", [], [], tensors[: len(tensors) - len(inner)])
     if rng.random() < 0.05:
         graph.sparse_initializer.append(helper.make_sparse_tensor(helper.make_tensor("sparse", 1, [1], [1.0]), helper.make_tensor("", 7, [1], [0]), [3]))

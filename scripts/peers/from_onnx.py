@@ -1,7 +1,7 @@
 """Models that onnx wrote or reads."""
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import AttributeProto, TensorProto, numpy_helper
 
 from mounted import mounted
 from tensors import Tensor, compare
@@ -13,6 +13,9 @@ DTYPES = {
     TensorProto.COMPLEX128: "C128", TensorProto.FLOAT8E4M3FN: "F8_E4M3", TensorProto.FLOAT8E5M2: "F8_E5M2",
     TensorProto.FLOAT8E4M3FNUZ: "F8_E4M3FNUZ", TensorProto.FLOAT8E5M2FNUZ: "F8_E5M2FNUZ", TensorProto.FLOAT8E8M0: "F8_E8M0",
 }  # fmt: skip
+# The attributes that give the value of a Constant node, with the type of each.
+GIVES = {"value": AttributeProto.TENSOR, "value_float": AttributeProto.FLOAT, "value_floats": AttributeProto.FLOATS, "value_int": AttributeProto.INT,
+         "value_ints": AttributeProto.INTS, "value_string": AttributeProto.STRING, "value_strings": AttributeProto.STRINGS}  # fmt: skip
 
 
 def initializers(graph):
@@ -22,14 +25,30 @@ def initializers(graph):
         found.setdefault(t.name, t)
     for node in graph.node:
         for attribute in node.attribute:
-            if node.op_type == "Constant" and any(node.output) and attribute.name == "value":
-                found.setdefault(node.output[0], attribute.t)
+            if node.op_type == "Constant" and any(node.output) and attribute.type in (0, GIVES.get(attribute.name)):
+                found.setdefault(node.output[0], constant(attribute))
     for node in graph.node:
         for attribute in node.attribute:
             for inner in [attribute.g, *attribute.graphs]:
                 for name, t in initializers(inner).items():
                     found.setdefault(name, t)
     return found
+
+
+def constant(attribute):
+    """What an attribute of a Constant node gives, as a tensor. Text has no elements that NumPy knows."""
+    match attribute.name.removeprefix("value"):
+        case "":
+            return attribute.t
+        case "_float":
+            return numpy_helper.from_array(np.array(attribute.f, np.float32))
+        case "_floats":
+            return numpy_helper.from_array(np.array(attribute.floats, np.float32))
+        case "_int":
+            return numpy_helper.from_array(np.array(attribute.i, np.int64))
+        case "_ints":
+            return numpy_helper.from_array(np.array(attribute.ints, np.int64))
+    return TensorProto(data_type=TensorProto.STRING)
 
 
 def one(path):

@@ -59,6 +59,13 @@ def named(t, name):
     return t
 
 
+def constant(name, **value):
+    """A Constant node that gives a number, a list or a string, and what it gives as an initializer."""
+    (values,) = value.values()
+    numbers = np.array(values, np.float32 if "float" in next(iter(value)) else None)
+    return h.make_node("Constant", [], [name], **value), numpy_helper.from_array(numbers, name) if numbers.dtype.kind in "fi" else None
+
+
 def main():
     typed, raw = [], []
     for dtype, name in OURS.items():
@@ -84,18 +91,25 @@ def main():
          warn=["f6", "text", "STRING", "nodata", "segment", "unknown", "99", "undefined", "UNDEFINED", "sparse"])
     branch = [numpy_helper.from_array(np.float32([i]), n) for i, n in enumerate(["inner", "ok", "twice"])]
     other = [numpy_helper.from_array(np.float32([9, 9]), n) for n in ["twice", "/other"]]
-    constant = h.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.zeros(5, np.float32)))
-    node = h.make_node("If", ["x"], ["y"], then_branch=h.make_graph([constant], "then", [], [], branch), else_branch=h.make_graph([], "else", [], [], other))
+    c = h.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.zeros(5, np.float32)))
+    node = h.make_node("If", ["x"], ["y"], then_branch=h.make_graph([c], "then", [], [], branch), else_branch=h.make_graph([], "else", [], [], other))
     first = next(t for a in node.attribute for t in a.g.initializer if t.name == "twice")
-    zeros = named(constant.attribute[0].t, "c")
+    zeros = named(c.attribute[0].t, "c")
     save("nested.onnx", [ok], [node], warn=['"ok"', '"twice"'], shown=[ok, branch[0], first, other[1], zeros])
     value = h.make_tensor("const_tensor", T.INT64, (2,), [7, -1])
     given = {n: h.make_node("Constant", [], [n], value=value) for n in ("typed", "ok")}
     theirs = h.make_node("Constant", [], ["theirs"], domain="theirs", value=value)
     filled = h.make_node("ConstantOfShape", ["typed"], ["filled"], value=h.make_tensor("", T.FLOAT, (1,), [1.0]))
     words = h.make_node("Constant", [], ["words"], value=text)
-    save("constants.onnx", [ok], [constant, constant, *given.values(), theirs, filled, words, h.make_node("Constant", [], ["ints"], value_ints=[1, 2])],
-         shown=[ok, zeros, named(value, "typed")], warn=['"c" of a Constant', '"ok" of a Constant', '"words"'])
+    save("constants.onnx", [ok], [c, c, *given.values(), theirs, filled, words], shown=[ok, zeros, named(value, "typed")],
+         warn=['"c" of a Constant', '"ok" of a Constant', '"words"'])
+    numbers = [constant("float", value_float=-0.1), constant("int", value_int=-(2**63)), constant("zero", value_int=0), constant("floats", value_floats=[1.5, -2, 1e30]),
+               constant("ints", value_ints=[1, -1, 300, 2**63 - 1]), constant("one", value_ints=[7]), constant("many", value_ints=range(-9000, 9000))]
+    none = h.make_node("Constant", [], ["none"])
+    none.attribute.append(h.make_attribute("value_ints", [], attr_type=onnx.AttributeProto.INTS))
+    numbers.append((none, T(name="none", data_type=T.INT64, dims=[0])))
+    text = constant("text", value_string="a")[0], constant("texts", value_strings=["a", "b"])[0]
+    save("numbers.onnx", [], [*(n for n, _ in numbers), *text], shown=[t for _, t in numbers], warn=['"text" of a Constant', '"texts" of a Constant', "STRING"])
     save("attributes.onnx", [], [theirs, filled], warn=["2 tensors", "no initializers"])
     with open(os.path.join(HERE, "hand.json")) as f:
         golden.update(json.load(f))
