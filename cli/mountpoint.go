@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"io"
+	iofs "io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,9 @@ func (m *mounting) checkMountPoint(source string) error {
 
 func (m *mounting) checkPlace(source string) error {
 	if err := m.checkDirectory(); err != nil {
+		if errors.Is(err, iofs.ErrNotExist) && below(m.dir, source) {
+			return m.inside(source)
+		}
 		return err
 	}
 	if err := m.checkSource(source); err != nil {
@@ -123,6 +127,8 @@ func (m *mounting) exclude() (done func()) {
 func (m *mounting) checkDirectory() error {
 	st, err := os.Stat(m.dir)
 	switch {
+	case errors.Is(err, iofs.ErrNotExist) && !exists(m.dir): // nor is it a link that leads nowhere
+		return failf(exitMountPoint, "mount point %s: %w (mkdir -p %s)", m.dir, cause(err), format.ShellQuote(m.dir))
 	case err != nil:
 		return m.unfit(err)
 	case !st.IsDir():
@@ -160,16 +166,43 @@ func (m *mounting) checkSource(path string) error {
 		return nil // not a path, or format.Open says what is wrong
 	}
 	if st.IsDir() && within(m.dir, path) {
-		return failf(exitMountPoint, "mount point %s: it is inside the source %s", m.dir, path)
+		return m.inside(path)
 	}
 	return m.checkHidden(path)
+}
+
+func (m *mounting) inside(source string) error {
+	is := "it is inside the source " + source
+	if within(source, m.dir) {
+		is = "it is the source itself"
+	}
+	return failf(exitMountPoint, "mount point %s: %s (%s)", m.dir, is, beside(source))
+}
+
+// beside is a hint at a mount point that is in nobody's way.
+func beside(source string) string {
+	if abs, err := filepath.Abs(source); err == nil {
+		source = abs
+	}
+	return "mount it beside: mkdir " + format.ShellQuote(source+".mnt")
+}
+
+// below tells whether a path that is not there would be in a directory.
+func below(path, dir string) bool {
+	for {
+		if _, err := os.Stat(path); err == nil {
+			st, err := os.Stat(dir)
+			return err == nil && st.IsDir() && within(path, dir)
+		}
+		path = filepath.Dir(path)
+	}
 }
 
 // checkHidden refuses a mount that would hide a file of the checkpoint: opening a tensor looks at that
 // file again, and would wait for ourselves.
 func (m *mounting) checkHidden(path string) error {
 	if within(path, m.dir) {
-		return failf(exitMountPoint, "mount point %s: it would hide %s of the source", m.dir, path)
+		return failf(exitMountPoint, "mount point %s: it would hide %s of the source (take an empty directory)", m.dir, path)
 	}
 	return nil
 }
