@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"weightfs/format/set"
@@ -26,5 +27,40 @@ func TestVerifyOpensNoLessThanWasFound(t *testing.T) {
 	}
 	if err == nil {
 		c.Close()
+	}
+}
+
+// A fault of a shard that changed while it was verified named the file twice.
+func TestVerifyNamesTheFileOnce(t *testing.T) {
+	sample, err := os.ReadFile("../testdata/sample.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]*verifying{"ends": {}, "hash": {hash: true}, "nan": {nan: true}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "model.gguf")
+			if err := os.WriteFile(path, sample, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := v.open(store.Place{Path: path}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := os.Truncate(path, int64(len(sample)-1)); err != nil {
+				t.Fatal(err)
+			}
+			v.app = &app{json: true, quiet: true}
+			r := &report{source: path}
+			v.read(r, c, filepath.Dir(path), path)
+			if len(r.faults) == 0 {
+				t.Error("no faults")
+			}
+			for _, f := range r.faults {
+				if text := f.Error(); strings.Count(text, path) != 1 || strings.Count(text, "offset ") != 1 {
+					t.Error(text)
+				}
+			}
+		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -214,7 +213,7 @@ func checkFile(c *format.Checkpoint, i int, want [32]byte, named bool, read func
 	fault := &tensor.FormatError{File: s.Path, Off: -1, Err: tensor.ErrMalformed}
 	switch r, err := c.RedigestFile(i, read); {
 	case err != nil:
-		fault.Msg = strings.TrimPrefix(err.Error(), s.Path+": ")
+		because(fault, err)
 	case named && r.SHA256 != want:
 		fault.Msg = fmt.Sprintf("the SHA-256 is %x, not %x", r.SHA256, want)
 	default:
@@ -237,14 +236,13 @@ func (j *tensorJob) run(read func(n int)) *tensor.FormatError {
 	fault := &tensor.FormatError{File: j.t.Shard.Path, Off: j.t.Extent.Off, Tensor: j.t.Name, Err: tensor.ErrMalformed}
 	if j.parts == 0 {
 		if err := probe(&j.t); err != nil {
-			fault.Msg = err.Error()
-			return fault
+			return because(fault, err)
 		}
 		return nil
 	}
 	switch r, err := j.c.Redigest(j.i, j.parts, read); {
 	case err != nil:
-		fault.Msg = inner(err)
+		because(fault, err)
 	case j.named && r.SHA256 != j.want:
 		fault.Msg = fmt.Sprintf("the SHA-256 is %x, not %x", r.SHA256, j.want)
 	case r.NaN+r.PosInf+r.NegInf > 0:
@@ -255,12 +253,16 @@ func (j *tensorJob) run(read func(n int)) *tensor.FormatError {
 	return fault
 }
 
-// inner is the reason of an error without the names that were added to it.
-func inner(err error) string {
-	if reason := errors.Unwrap(err); reason != nil {
-		return reason.Error()
+// because makes an error the reason of a fault, without the names that the fault has already, and takes
+// over the place of a read that failed.
+func because(fault *tensor.FormatError, err error) *tensor.FormatError {
+	if read, ok := errors.AsType[*format.ReadError](err); ok {
+		fault.Off, err = read.Off, read.Err
+	} else if reason := errors.Unwrap(err); reason != nil {
+		err = reason
 	}
-	return err.Error()
+	fault.Msg = err.Error()
+	return fault
 }
 
 // probe reads the ends of a tensor's range.

@@ -70,7 +70,7 @@ func New(a, b *format.Checkpoint, progress func(n int)) *Comparison {
 	c := &Comparison{a: a, b: b, progress: progress}
 	paired := make([]bool, b.Len())
 	for i := range a.InOrder() {
-		j, ok := b.ByName(a.Tensor(i).Name)
+		j, ok := b.ByName(a.TensorName(i))
 		if !ok {
 			j = -1
 		} else {
@@ -157,7 +157,7 @@ func (c *Comparison) comparePair(i, j int) (*Difference, error) {
 		return nil, nil
 	}
 	d := &Difference{Kind: Changed, A: side(c.a, i), B: side(c.b, j)}
-	if !comparable(d.A, d.B) {
+	if !elementwise(d.A, d.B) {
 		return d, nil
 	}
 	s, err := c.newStream(i, j, d)
@@ -176,9 +176,9 @@ func (c *Comparison) comparePair(i, j int) (*Difference, error) {
 	return d, s.findPermutation(d)
 }
 
-// comparable tells whether two tensors' elements can be compared one by one: the same number of them,
+// elementwise tells whether two tensors' elements can be compared one by one: the same number of them,
 // of one type or of types that are both decoded to as many parts.
-func comparable(a, b *Side) bool {
+func elementwise(a, b *Side) bool {
 	n, _ := tensor.Elements(a.Shape) // the parsers have checked it
 	m, _ := tensor.Elements(b.Shape)
 	if n != m {

@@ -322,3 +322,16 @@ func TestDuplicates(t *testing.T) {
 		t.Errorf("%q, want %q", list, want)
 	}
 }
+
+// The message of a shard that changed after it was opened named the file twice.
+func TestAFaultNamesTheFileOnce(t *testing.T) {
+	a, b := model(t, map[string]entry{"x": {"F32", []uint64{2}, f32s(1, 2)}}), model(t, map[string]entry{"x": {"F32", []uint64{2}, f32s(1, 3)}})
+	path := b.Shards[0].Path
+	if err := os.Truncate(path, b.Shards[0].Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(a, b, func(int) {}).Run()
+	if err == nil || !strings.Contains(err.Error(), `tensor "x"`) || strings.Count(err.Error(), path) != 1 {
+		t.Errorf("%v", err)
+	}
+}

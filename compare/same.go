@@ -52,7 +52,7 @@ func (r ref) sample() (sample, error) {
 		n, err = src.ReadAt(b[first:first+sampleLen], off)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return sample{}, fmt.Errorf("%s: tensor %q: %w", t.Shard.Path, t.Name, err)
+		return sample{}, r.c.Fault(r.i, err)
 	}
 	return sample{t.DType, t.Bytes, fmt.Sprint(t.Shape), xxh3.Hash128(b[:first+n])}, nil
 }

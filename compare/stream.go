@@ -2,7 +2,6 @@ package compare
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"slices"
 	"unsafe"
@@ -35,7 +34,7 @@ type stream struct {
 
 // An input is one of the two tensors.
 type input struct {
-	where string // for messages
+	fault func(error) error // says which tensor it is
 	src   io.ReaderAt
 	dtype tensor.DType
 	unit  int64 // elements of a block
@@ -78,7 +77,7 @@ func (c *Comparison) newInput(ckpt *format.Checkpoint, i int, side *Side) (input
 		return input{}, err
 	}
 	in := input{
-		where: fmt.Sprintf("%s: tensor %q", t.Shard.Path, t.Name), dtype: t.DType, bytes: t.Bytes,
+		fault: func(err error) error { return ckpt.Fault(i, err) }, dtype: t.DType, bytes: t.Bytes,
 		src:   format.Watched{ReaderAt: format.ContentReader{Content: content}, Read: c.progress},
 		parts: int64(side.parts), wide: !decode.Supported(t.DType),
 	}
@@ -152,14 +151,7 @@ func (in *input) read(first, n int64) error {
 	off := first / in.unit * in.size
 	size := min((n+in.unit-1)/in.unit*in.size, in.bytes-off)
 	in.raw = slices.Grow(in.raw[:0], int(size))[:size]
-	got, err := in.src.ReadAt(in.raw, off)
-	if int64(got) == size {
-		return nil
-	}
-	if err == nil || err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%s: %w", in.where, err)
+	return in.fault(tensor.ReadFull(in.src, in.raw, off))
 }
 
 // part is the bytes of n elements from at on of what was read.

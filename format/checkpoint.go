@@ -2,7 +2,6 @@ package format
 
 import (
 	"errors"
-	"fmt"
 	iofs "io/fs"
 	"iter"
 	"sync"
@@ -94,7 +93,7 @@ func (c *Checkpoint) elements(i uint32) (Segment, error) {
 	info := c.index.Info(i)
 	reader, err := elements.Reader(shard, &info, c.unpacker)
 	if err != nil {
-		return Segment{}, fmt.Errorf("%s: tensor %q: %w", shard.Path, info.Name, err)
+		return Segment{}, c.Fault(int(i), err)
 	}
 	return Produced(reader, r.Bytes), nil
 }

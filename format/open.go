@@ -165,13 +165,16 @@ func openShard(name, path string) (*Shard, *tensor.Header, error) {
 	return s, h, nil
 }
 
-// inFile names the file of a fault.
+// inFile names the file of a fault, unless it does itself; nil for none.
 func inFile(err error, path string) error {
-	var fault *tensor.FormatError
-	if errors.As(err, &fault) {
-		if fault.File == "" {
-			fault.File = path
-		}
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*ReadError](err); ok {
+		return err
+	}
+	if fault, ok := errors.AsType[*tensor.FormatError](err); ok {
+		fault.File = cmp.Or(fault.File, path)
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)

@@ -2,7 +2,6 @@ package format
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -52,18 +51,16 @@ func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum dige
 		return digest.Result{}, err
 	}
 	r, err := sum(c.digests[file], Watched{ContentReader{content}, read}, &info, want)
-	return r, c.faultOf(file, info.Name, err)
+	return r, c.Fault(i, err)
 }
 
-// faultOf adds to an error of which tensor it is, and the file unless it names that.
-func (c *Checkpoint) faultOf(file uint32, tensor string, err error) error {
+// Fault adds to an error in reading a tensor which one it was, and the file unless it names that; nil for
+// no error.
+func (c *Checkpoint) Fault(i int, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*ReadError](err); ok {
-		return fmt.Errorf("tensor %q: %w", tensor, err)
-	}
-	return fmt.Errorf("%s: tensor %q: %w", c.Shards[file].Path, tensor, err)
+	return inFile(fmt.Errorf("tensor %q: %w", c.TensorName(i), err), c.Shards[c.index.Records[i].File].Path)
 }
 
 // Watched tells Read of every n bytes that are read.
@@ -85,10 +82,7 @@ func (c *Checkpoint) RedigestFile(shard int, read func(n int)) (digest.Result, e
 	n := s.Size()
 	whole := tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
 	r, err := c.digests[shard].Renew(Watched{s, read}, &whole, digest.Hash)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", s.Path, err)
-	}
-	return r, nil
+	return r, inFile(err, s.Path)
 }
 
 // newDigests makes a store for each shard; none is read before it is used.
