@@ -92,6 +92,7 @@ func (o *opening) run() error {
 	if err := o.parse(); err != nil {
 		return err
 	}
+	checkAlike(o.set.Files, o.headers)
 	if err := o.checkSplits(); err != nil {
 		return err
 	}
