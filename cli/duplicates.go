@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"weightfs/compare"
 	"weightfs/format"
 	"weightfs/format/tensor"
@@ -31,9 +29,9 @@ func (a *app) runDuplicates(c *format.Checkpoint) error {
 		if d.Copies > 1 {
 			how = fmt.Sprintf("%d copies", d.Copies)
 		}
-		fmt.Fprintf(b, "%s, %s: %s\n", how, humanize.IBytes(uint64(d.Bytes)), strings.Join(duplicateNames(c, d), ", "))
+		fmt.Fprintf(b, "%s, %s: %s\n", how, sizeText(uint64(d.Bytes)), strings.Join(duplicateNames(c, d), ", "))
 	}
-	fmt.Fprintf(b, "%s of tensors with the same bytes; %s could be saved\n", countOf(len(list), "group"), humanize.IBytes(uint64(waste)))
+	fmt.Fprintf(b, "%s of tensors with the same bytes; %s could be saved\n", countOf(len(list), "group"), sizeText(uint64(waste)))
 	return b.Flush()
 }
 

@@ -67,16 +67,16 @@ func (a *app) runInfo(c *format.Checkpoint) error {
 	fmt.Fprintf(w, "format\t%s\n", c.Format)
 	fmt.Fprintf(w, "tensors\t%s\n", humanize.Comma(int64(c.Len())))
 	fmt.Fprintf(w, "elements\t%s\n", humanize.Comma(int64(c.TotalElements())))
-	fmt.Fprintf(w, "size\t%s (%s bytes)\n", humanize.IBytes(c.TotalBytes()), humanize.Comma(int64(c.TotalBytes())))
+	fmt.Fprintf(w, "size\t%s (%s bytes)\n", sizeText(c.TotalBytes()), humanize.Comma(int64(c.TotalBytes())))
 	w.Flush()
 	fmt.Fprintln(b, "\nfiles")
 	for _, s := range c.Shards {
-		fmt.Fprintf(w, "  %s\t%s\n", printable(s.Name), humanize.IBytes(uint64(s.Size())))
+		fmt.Fprintf(w, "  %s\t%s\n", printable(s.Name), sizeText(uint64(s.Size())))
 	}
 	w.Flush()
 	fmt.Fprintln(b, "\ntypes")
 	for _, u := range usages(c) {
-		fmt.Fprintf(w, "  %s\t%s\t%s elements\t%s\n", u.dtype, plural(u.tensors, "tensor"), humanize.Comma(int64(u.elements)), humanize.IBytes(u.bytes))
+		fmt.Fprintf(w, "  %s\t%s\t%s elements\t%s\n", u.dtype, plural(u.tensors, "tensor"), humanize.Comma(int64(u.elements)), sizeText(u.bytes))
 	}
 	w.Flush()
 	if len(c.Meta()) > 0 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"weightfs/format"
@@ -98,7 +97,7 @@ func printTensors(out io.Writer, c *format.Checkpoint, list []int, long bool) er
 	for _, i := range list {
 		t := c.Tensor(i)
 		total += uint64(t.Bytes)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", printable(t.Name), t.DType, shapeText(t.Shape), humanize.IBytes(uint64(t.Bytes)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", printable(t.Name), t.DType, shapeText(t.Shape), sizeText(uint64(t.Bytes)))
 		if long {
 			offset := strconv.FormatInt(t.Extent.Off, 10)
 			if t.Layout != nil {
@@ -109,7 +108,7 @@ func printTensors(out io.Writer, c *format.Checkpoint, list []int, long bool) er
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	fmt.Fprintf(buffered, "%s, %s\n", plural(len(list), "tensor"), humanize.IBytes(total))
+	fmt.Fprintf(buffered, "%s, %s\n", plural(len(list), "tensor"), sizeText(total))
 	return buffered.Flush()
 }
 

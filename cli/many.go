@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"weightfs/format"
@@ -191,7 +190,7 @@ func filesOf(p store.Place) string {
 			size += uint64(st.Size())
 		}
 	}
-	return fmt.Sprintf("%d\t%s", len(s.Files), humanize.IBytes(size))
+	return fmt.Sprintf("%d\t%s", len(s.Files), sizeText(size))
 }
 
 func (a *app) manyJSON(source string, list []store.Found) error {

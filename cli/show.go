@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"weightfs/format"
@@ -103,7 +102,7 @@ func (v *values) head(b *bufio.Writer) {
 	if v.t.Layout != nil {
 		where = fmt.Sprintf("%s (%s)", v.t.Shard.Name, v.t.Layout.Reason())
 	}
-	fmt.Fprintf(b, "%s  %s %s  %s  %s\n", printable(v.t.Name), v.t.DType, shapeText(v.t.Shape), humanize.IBytes(uint64(v.t.Bytes)), printable(where))
+	fmt.Fprintf(b, "%s  %s %s  %s  %s\n", printable(v.t.Name), v.t.DType, shapeText(v.t.Shape), sizeText(uint64(v.t.Bytes)), printable(where))
 }
 
 // element is one element as text.

@@ -13,10 +13,5 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// sizeText is a size in three digits, as shops and hubs give it.
-func sizeText(n uint64) string {
-	if n < 1000 {
-		return humanize.Bytes(n)
-	}
-	return humanize.BytesN(n, 3)
-}
+// sizeText is a size as `ls -h` has it, in units that say so.
+func sizeText(n uint64) string { return humanize.IBytes(n) }

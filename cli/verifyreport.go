@@ -83,7 +83,7 @@ func (v *verifying) answer() error {
 		if unread > 0 {
 			text += fmt.Sprintf(", %d not read", unread)
 		}
-		read := humanize.IBytes(uint64(bytes)) + " read"
+		read := sizeText(uint64(bytes)) + " read"
 		if v.structureOnly() {
 			read = "structure only"
 			if faults+unread == 0 {

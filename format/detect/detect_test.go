@@ -98,7 +98,7 @@ var refusals = []struct {
 	about      []string
 }{
 	{"empty", "", []string{"empty file"}},
-	{"Git LFS", lfs, []string{"Git LFS pointer", "4976698672 bytes", "5.0 GB", "git lfs pull"}},
+	{"Git LFS", lfs, []string{"Git LFS pointer", "4976698672 bytes", "4.6 GiB", "git lfs pull"}},
 	{"git-annex", "/annex/objects/SHA256E-s1\n", []string{"git-annex", "git annex get"}},
 	{"DVC", "outs:\n- md5: 00\n", []string{"DVC", "dvc pull"}},
 	{"HTML", "<!DOCTYPE html>\n<html>", []string{"HTML page", "download"}},

@@ -79,7 +79,7 @@ func (f *file) lfs(text string) *known {
 	for line := range strings.Lines(text) {
 		digits, found := strings.CutPrefix(strings.TrimSpace(line), "size ")
 		if n, err := strconv.ParseUint(digits, 10, 63); found && err == nil {
-			k.what += fmt.Sprintf(", which has %d bytes (%s)", n, humanize.Bytes(n))
+			k.what += fmt.Sprintf(", which has %d bytes (%s)", n, humanize.IBytes(n))
 		}
 	}
 	return &k
