@@ -2,7 +2,6 @@ package format
 
 import (
 	"errors"
-	iofs "io/fs"
 	"iter"
 	"sync"
 	"time"
@@ -174,39 +173,4 @@ func (c *Checkpoint) prepare() {
 	c.byName = sync.OnceValue(c.flatNames)
 	c.sums = sync.OnceValue(c.newSums)
 	c.digests = c.newDigests()
-}
-
-func shardStat(s *Shard) Stat {
-	st := Stat{Mode: s.stat.Mode().Perm() & 0o444, ModTime: s.stat.ModTime()}
-	st.UID, st.GID = Owner(s.stat)
-	return st
-}
-
-// fileStat is a regular file's Stat; dirStat a directory's, which those may enter who may read.
-func (c *Checkpoint) fileStat(base Stat, ino uint64, size int64) Stat {
-	base.Ino, base.Gen, base.Size, base.Nlink = ino, c.opt.Gen, size, 1
-	return base
-}
-
-func (c *Checkpoint) dirStat(ino uint64) Stat {
-	st := c.spanning
-	st.Ino, st.Gen, st.Nlink = ino, c.opt.Gen, 2
-	st.Mode |= iofs.ModeDir | st.Mode>>2
-	return st
-}
-
-// Inode numbers are small and the same from mount to mount: the fixed files from inoTop on, then
-// inoSlots numbers a node of the index, one for each view, and from inoRows on the slices of rows/.
-const (
-	inoRoot  = 1
-	inoTop   = 2
-	inoNodes = 4096 // side files and the checkpoint's own files are numbered below it
-	inoSlots = 16
-	inoRows  = 1 << 46
-)
-
-func (c *Checkpoint) ino(n uint64) uint64 { return c.opt.InoBase + n }
-
-func (c *Checkpoint) nodeIno(slot int, node uint32) uint64 {
-	return c.ino(inoNodes + uint64(node)*inoSlots + uint64(slot))
 }

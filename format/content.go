@@ -120,3 +120,16 @@ func (s Segment) slice(off, n int64) Segment {
 	}
 	return Literal(s.Data[off : off+n])
 }
+
+// Watched tells Read of every n bytes that are read.
+type Watched struct {
+	io.ReaderAt
+	Read func(n int)
+}
+
+// ReadAt implements io.ReaderAt.
+func (w Watched) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	w.Read(n)
+	return n, err
+}

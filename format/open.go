@@ -166,21 +166,6 @@ func openShard(name, path string) (*Shard, *tensor.Header, error) {
 	return s, h, nil
 }
 
-// inFile names the file of a fault, unless it does itself; nil for none.
-func inFile(err error, path string) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*ReadError](err); ok {
-		return err
-	}
-	if fault, ok := errors.AsType[*tensor.FormatError](err); ok {
-		fault.File = cmp.Or(fault.File, path)
-		return err
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
 // take adds one parsed file to the checkpoint.
 func (o *opening) take(i int, h *tensor.Header) error {
 	c, s := o.c, o.c.Shards[i]

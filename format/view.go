@@ -25,19 +25,6 @@ const (
 	flagRows                         // three dimensions and more, whole bytes a slice
 )
 
-// The slots of inode numbers, of which the parts view takes two.
-const (
-	slotRaw = iota
-	slotJSON
-	slotNPY
-	slotF32
-	slotRows
-	slotStats
-	slotParts
-	slotPartsDir
-	slotByName
-)
-
 var (
 	rawView  = &view{name: "raw", ext: ".raw", slot: slotRaw, size: rawSize, open: openRaw}
 	jsonView = &view{name: "json", ext: ".json", slot: slotJSON, size: jsonSize, open: openJSON}
@@ -172,9 +159,3 @@ func (f *tensorFile) ShardFormat() string {
 }
 
 func (f *tensorFile) Tensor() Tensor { return f.c.Tensor(int(f.tensor)) }
-
-// raw/: the elements and nothing else.
-
-func rawSize(c *Checkpoint, t uint32) int64 { return c.index.Records[t].Bytes }
-
-func openRaw(c *Checkpoint, t uint32) (Content, error) { return c.Elements(int(t)) }

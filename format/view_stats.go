@@ -2,10 +2,8 @@ package format
 
 import (
 	"encoding/hex"
-	"fmt"
 	"io"
 	"math"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -18,87 +16,6 @@ import (
 
 // statsLen is the size of a statistics file: spaces fill what its object leaves.
 const statsLen = 1024
-
-// HasValues tells whether a tensor's elements can be read as numbers (package decode): its type is
-// decoded, and it is no block of a big-endian file, whose inner fields are as stored.
-func (c *Checkpoint) HasValues(i int) bool {
-	d := tensor.DType(c.index.Records[i].DType)
-	return digest.Counts(d) && (d.Kind() != tensor.Block || !strings.Contains(c.index.Extra(uint32(i)), bigEndianExtra))
-}
-
-// Digest gives the hash or the statistics of a tensor's elements as raw/ shows them, from the cache or
-// by reading them.
-func (c *Checkpoint) Digest(i int, want digest.Parts) (digest.Result, error) {
-	return c.digest(i, want, func(n int) {}, (*digest.Store).Sum)
-}
-
-// Redigest is Digest that reads the elements whatever is known of them, and tells of every n bytes that
-// it has read.
-func (c *Checkpoint) Redigest(i int, want digest.Parts, read func(n int)) (digest.Result, error) {
-	return c.digest(i, want, read, (*digest.Store).Renew)
-}
-
-type digester func(*digest.Store, io.ReaderAt, *tensor.Info, digest.Parts) (digest.Result, error)
-
-func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum digester) (digest.Result, error) {
-	file := c.index.Records[i].File
-	info := c.index.Info(uint32(i))
-	if !c.HasValues(i) {
-		want &^= digest.Stats
-	}
-	content, err := c.Elements(i)
-	if err != nil {
-		return digest.Result{}, err
-	}
-	r, err := sum(c.digests[file], Watched{ContentReader{content}, read}, &info, want)
-	return r, c.Fault(i, err)
-}
-
-// Fault adds to an error in reading a tensor which one it was, and the file unless it names that; nil for
-// no error.
-func (c *Checkpoint) Fault(i int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return inFile(fmt.Errorf("tensor %q: %w", c.TensorName(i), err), c.Shards[c.index.Records[i].File].Path)
-}
-
-// Watched tells Read of every n bytes that are read.
-type Watched struct {
-	io.ReaderAt
-	Read func(n int)
-}
-
-// ReadAt implements io.ReaderAt.
-func (w Watched) ReadAt(p []byte, off int64) (int, error) {
-	n, err := w.ReaderAt.ReadAt(p, off)
-	w.Read(n)
-	return n, err
-}
-
-// RedigestFile reads a shard whole and gives its hash, as Redigest does.
-func (c *Checkpoint) RedigestFile(shard int, read func(n int)) (digest.Result, error) {
-	s := c.Shards[shard]
-	n := s.Size()
-	whole := tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
-	r, err := c.digests[shard].Renew(Watched{s, read}, &whole, digest.Hash)
-	return r, inFile(err, s.Path)
-}
-
-// newDigests makes a store for each shard; none is read before it is used.
-func (c *Checkpoint) newDigests() (list []*digest.Store) {
-	for _, s := range c.Shards {
-		list = append(list, digest.NewStore(c.opt.DigestDir, s.Path, s.stat))
-	}
-	return list
-}
-
-// saveDigests writes to the cache what was computed lately.
-func (c *Checkpoint) saveDigests() {
-	for _, d := range c.digests {
-		d.Save()
-	}
-}
 
 func statsSize(*Checkpoint, uint32) int64 { return statsLen }
 

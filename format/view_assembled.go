@@ -1,11 +1,6 @@
 package format
 
-import (
-	"path/filepath"
-	"sync"
-
-	"weightfs/format/index"
-)
+import "sync"
 
 // A sideFile is another file of the checkpoint's directory (config.json, a tokenizer), shown in
 // assembled/ as a file, so that a bind mount into a container finds it.
@@ -60,20 +55,5 @@ func (c *Checkpoint) assembledDir(ino uint64) *fixedDir {
 	}
 	fileIno := c.nodeIno(slotParts, 0)
 	d.add(fixedEntry{weights, 0, fileIno, func() (Node, error) { return c.assemblyFile(fileIno, 0), nil }})
-	return d
-}
-
-// An ownFile is a file of the checkpoint, as it is called and where it lies.
-type ownFile struct{ Name, Path string }
-
-// filesDir is files/: the checkpoint's own files as absolute links.
-func (c *Checkpoint) filesDir(ino uint64) *fixedDir {
-	d := &fixedDir{stat: c.dirStat(c.ino(ino))}
-	for i, f := range c.own {
-		if abs, err := filepath.Abs(f.Path); err == nil {
-			// A file of a subfolder (unet/x.safetensors) is one name here.
-			d.addNode(index.Flat(f.Name), c.link(c.ino(ino+1+uint64(i)), abs))
-		}
-	}
 	return d
 }
