@@ -109,6 +109,9 @@ checkpoint is executed.`,
 			var flags []string
 			c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
 			hint = didYouMean("--"+word, flags, hint)
+			if others := verbsWith(root, word); others != "" {
+				hint = "it is a flag of " + others
+			}
 		}
 		return usageError("%v (%s)", err, hint)
 	})
@@ -124,6 +127,17 @@ checkpoint is executed.`,
 	root.AddCommand(append(topics(), a.man(root))...)
 	root.SetHelpCommand(help(root))
 	return root
+}
+
+// verbsWith names the commands that have a flag.
+func verbsWith(root *cobra.Command, flag string) string {
+	var names []string
+	for _, c := range verbs(root) {
+		if c.Flags().Lookup(flag) != nil {
+			names = append(names, c.Name())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // exactly wants n positional arguments, which names lists.

@@ -48,7 +48,7 @@ func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
 		}
 		switch {
 		case dir && !cp.recursive:
-			return nil, usageError("%s is a directory (-r copies it)", arg)
+			return nil, usageError("%s is a directory (-r copies it%s)", arg, cp.inOneFile(item.path))
 		case !dir && !into && strings.HasSuffix(dest, "/"):
 			return nil, usageError("%s: no such directory", dest)
 		case dir && !into && exists(dest):
@@ -61,6 +61,15 @@ func (cp *copying) plan(args []string, dest string) ([]copyItem, error) {
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+// inOneFile is a hint at the file of parts/ that holds all that a directory of it does.
+func (cp *copying) inOneFile(dir string) string {
+	file := dir + ".safetensors"
+	if _, err := format.Lookup(cp.tree, file); err != nil {
+		return ""
+	}
+	return "; " + file + " is all of it in one file"
 }
 
 var errBegun = errors.New("begun")
@@ -108,7 +117,9 @@ func (cp *copying) checkDest(dest string, n int) (into bool, err error) {
 	if !into {
 		dir = filepath.Dir(filepath.Clean(dest))
 	}
-	if st, err := os.Stat(dir); err != nil {
+	if st, err := os.Stat(dir); errors.Is(err, iofs.ErrNotExist) {
+		return false, usageError("%s: %w (mkdir -p %s)", dir, cause(err), format.ShellQuote(dir))
+	} else if err != nil {
 		return false, usageError("%s: %w", dir, cause(err))
 	} else if !st.IsDir() {
 		return false, usageError("%s: %w", dir, syscall.ENOTDIR)

@@ -47,6 +47,9 @@ func parseSlice(text string, shape []uint64) ([]span, error) {
 	}
 	for d, item := range items {
 		s, ok := parseSpan(strings.TrimSpace(item), shape[d])
+		if _, index := integer(item); !ok && index {
+			return nil, usageError("--slice %q: index %s is out of range of dimension %d of the shape %s, which has %d", text, strings.TrimSpace(item), d, shapeText(shape), shape[d])
+		}
 		if !ok {
 			return nil, usageError("--slice %q: %q is neither an index nor START:STOP:STEP of a dimension of %d", text, item, shape[d])
 		}
