@@ -49,9 +49,9 @@ func (c *Checkpoint) viewRoot(name string) Dir {
 	case "by-name":
 		return byNameDir{c}
 	case "assembled":
-		return c.assembledDir(inoAssembled)
+		return c.assembledDir()
 	case "files":
-		return c.filesDir(inoFiles)
+		return c.filesDir()
 	}
 	for _, v := range []*view{rawView, jsonView, npyView, f32View, statsView} {
 		if v.name == name {

@@ -159,6 +159,26 @@ func TestListingIsNatural(t *testing.T) {
 
 // Every node has the inode number that its directory lists, no two share one, and every file's size
 // is exact before it is read.
+// The links of files/ ran into the numbers of by-name/ where a set has more than 2000 files, and so would
+// have led to tensors.
+func TestInodesOfManyFiles(t *testing.T) {
+	c := openTest(t, sample(t), Options{})
+	for i := range 5000 {
+		c.own = append(c.own, ownFile{fmt.Sprintf("model-%05d-of-05000.safetensors", i+1), "/nowhere"})
+	}
+	seen := map[uint64]string{}
+	for _, view := range Views {
+		l := c.viewRoot(view).List()
+		for i := range l.Len() {
+			e := l.At(i)
+			if other, ok := seen[e.Ino]; ok {
+				t.Fatalf("%s/%s and %s share inode number %d", view, e.Name, other, e.Ino)
+			}
+			seen[e.Ino] = view + "/" + e.Name
+		}
+	}
+}
+
 func TestInodesAndSizes(t *testing.T) {
 	c := openTest(t, sample(t), Options{InoBase: 3 << 48})
 	seen := map[uint64]string{}

@@ -42,15 +42,15 @@ func (f *sideFile) node(c *Checkpoint, ino uint64) (Node, error) {
 
 // assembledDir is assembled/: the whole checkpoint as one safetensors file beside its side files, so
 // that loaders which know only a directory of one file take it.
-func (c *Checkpoint) assembledDir(ino uint64) *fixedDir {
-	d := &fixedDir{stat: c.dirStat(c.ino(ino))}
+func (c *Checkpoint) assembledDir() *fixedDir {
+	d := &fixedDir{stat: c.dirStat(c.ino(inoAssembled))}
 	weights := c.stem + partExt
 	for i := range c.side {
 		f := &c.side[i]
 		if f.name == weights {
 			continue
 		}
-		fileIno := c.ino(ino + 1 + uint64(i))
+		fileIno := c.ino(inoAssembled + 1 + uint64(i))
 		d.add(fixedEntry{f.name, 0, fileIno, func() (Node, error) { return f.node(c, fileIno) }})
 	}
 	fileIno := c.nodeIno(slotParts, 0)

@@ -10,12 +10,12 @@ import (
 type ownFile struct{ Name, Path string }
 
 // filesDir is files/: the checkpoint's own files as absolute links.
-func (c *Checkpoint) filesDir(ino uint64) *fixedDir {
-	d := &fixedDir{stat: c.dirStat(c.ino(ino))}
+func (c *Checkpoint) filesDir() *fixedDir {
+	d := &fixedDir{stat: c.dirStat(c.ino(inoFiles))}
 	for i, f := range c.own {
 		if abs, err := filepath.Abs(f.Path); err == nil {
 			// A file of a subfolder (unet/x.safetensors) is one name here.
-			d.addNode(index.Flat(f.Name), c.link(c.ino(ino+1+uint64(i)), abs))
+			d.addNode(index.Flat(f.Name), c.link(c.ownIno(i), abs))
 		}
 	}
 	return d
