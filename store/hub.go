@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"weightfs/format/set"
 )
@@ -158,11 +161,11 @@ func (r repo) id() string {
 
 // place is the snapshot of a revision, or a path in it.
 func (r repo) place(rev, path string) (Place, error) {
-	commit, err := r.commit(rev)
+	commit, warnings, err := r.commit(rev)
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Path: filepath.Join(r.dir, "snapshots", commit), Display: r.id() + "@" + shorten(commit)}
+	p := r.snapshot(commit, warnings)
 	if path == "" {
 		return p, nil
 	}
@@ -174,26 +177,32 @@ func (r repo) place(rev, path string) (Place, error) {
 	return p, nil
 }
 
+func (r repo) snapshot(commit string, warnings []string) Place {
+	return Place{Path: filepath.Join(r.dir, "snapshots", commit), Display: r.id() + "@" + shorten(commit), Warnings: warnings}
+}
+
 func shorten(commit string) string { return commit[:min(len(commit), 12)] }
 
 // commit finds the snapshot of a branch, a tag, a commit, or the unique beginning of one; without
-// any that of main, or the only one.
-func (r repo) commit(rev string) (string, error) {
-	all := r.snapshots()
-	name := rev
-	if rev == "" {
-		name = "main"
-	}
-	if commit, ok := r.ref(name); ok {
-		if slices.Contains(all, commit) {
-			return commit, nil
-		}
-		return "", r.notFound(fmt.Sprintf("%s is commit %s, which is not in the cache", name, commit), all)
+// any that of main, or the only one, with a warning where what main is cannot be told.
+func (r repo) commit(rev string) (found string, warnings []string, err error) {
+	all, name := r.snapshots(), cmp.Or(rev, "main")
+	commit, err := r.ref(name)
+	absent := errors.Is(err, os.ErrNotExist)
+	switch {
+	case err == nil && slices.Contains(all, commit):
+		return commit, nil, nil
+	case err == nil:
+		return "", nil, r.notFound(fmt.Sprintf("%s is commit %s, which is not in the cache", name, commit), all)
+	case rev != "" && !absent:
+		return "", nil, r.notFound(err.Error(), all)
+	case !absent:
+		warnings = r.unused(err)
 	}
 	var fit []string
 	for _, commit := range all {
 		if commit == rev {
-			return commit, nil
+			return commit, nil, nil
 		}
 		if rev == "" || len(rev) >= 4 && strings.HasPrefix(commit, rev) {
 			fit = append(fit, commit)
@@ -201,18 +210,21 @@ func (r repo) commit(rev string) (string, error) {
 	}
 	switch len(fit) {
 	case 1:
-		return fit[0], nil
+		return fit[0], warnings, nil
 	case 0:
 		if rev == "" {
-			return "", r.notFound("no revision of it is in the cache", nil)
+			return "", nil, r.notFound("no revision of it is in the cache", nil)
 		}
-		return "", r.notFound(fmt.Sprintf("revision %q is not in the cache", rev), all)
+		return "", nil, r.notFound(fmt.Sprintf("revision %q is not in the cache", rev), all)
 	}
 	msg := "several revisions in the cache and no refs/main"
-	if rev != "" {
+	switch {
+	case rev != "":
 		msg = "several revisions begin so"
+	case !absent:
+		msg = "several revisions in the cache, and " + err.Error()
 	}
-	return "", &AmbiguousError{Source: r.source, Msg: msg, Choices: r.sources(fit)}
+	return "", nil, &AmbiguousError{Source: r.source, Msg: msg, Choices: r.sources(fit)}
 }
 
 func (r repo) notFound(msg string, there []string) error {
@@ -244,10 +256,27 @@ func (r repo) snapshots() []string {
 	return out
 }
 
-// ref reads the commit of a branch or tag.
-func (r repo) ref(name string) (string, bool) {
-	data, err := readSmall(filepath.Join(r.dir, "refs", filepath.FromSlash(name)), 1<<12)
+var commitName = regexp.MustCompile(`^\w[\w.-]*$`)
+
+// ref reads the commit of a branch or tag: os.ErrNotExist where there is none of this name, another error
+// where its file does not hold a commit.
+func (r repo) ref(name string) (string, error) {
+	file := "refs/" + name
+	data, err := readSmall(filepath.Join(r.dir, filepath.FromSlash(file)), 1<<12)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return "", os.ErrNotExist
+	case err != nil:
+		return "", fmt.Errorf("%s cannot be read: %w", file, err)
+	}
 	commit := strings.TrimSpace(string(data))
-	clean, lerr := set.Local(commit)
-	return commit, err == nil && lerr == nil && clean == commit && !strings.Contains(commit, "/")
+	if !commitName.MatchString(commit) {
+		return "", fmt.Errorf("%s holds %.50q, which is no commit", file, commit)
+	}
+	return commit, nil
+}
+
+// unused is the warning of a ref that is passed over.
+func (r repo) unused(err error) []string {
+	return []string{fmt.Sprintf("%s/%v: it is not used", r.dir, err)}
 }

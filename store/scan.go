@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,8 +76,12 @@ func cachedRepo(cache, id string) repo {
 // by the name of their branch, tag or commit.
 func (l *Library) revisions(r repo, name string) []entry {
 	all := r.snapshots()
-	main, ok := r.ref("main")
-	if !ok && len(all) == 1 {
+	main, err := r.ref("main")
+	var warnings []string
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		warnings = r.unused(err)
+	}
+	if err != nil && len(all) == 1 {
 		main = all[0]
 	}
 	var entries []entry
@@ -92,9 +97,7 @@ func (l *Library) revisions(r repo, name string) []entry {
 		dir := filepath.Join(r.dir, "snapshots", commit)
 		for _, e := range l.below(as, dir, nil) {
 			if e.resolve != nil {
-				e.resolve = func() (Place, error) {
-					return Place{Path: dir, Display: r.id() + "@" + shorten(commit)}, nil
-				}
+				e.resolve = func() (Place, error) { return r.snapshot(commit, warnings), nil }
 			}
 			entries = append(entries, e)
 		}
@@ -114,7 +117,7 @@ func (r repo) refNames() map[string]string {
 	entries, _ := os.ReadDir(filepath.Join(r.dir, "refs"))
 	names := map[string]string{}
 	for _, e := range entries {
-		if commit, ok := r.ref(e.Name()); ok && names[commit] == "" {
+		if commit, err := r.ref(e.Name()); err == nil && names[commit] == "" {
 			names[commit] = e.Name()
 		}
 	}

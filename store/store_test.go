@@ -152,7 +152,9 @@ func TestResolveRefuses(t *testing.T) {
 		"hf://org/name@bbbb":                  {&ambiguous, []string{"begin so"}},
 		"hf://org/name@bbb":                   {&notFound, []string{`"bbb"`}},
 		"hf://org/name@gone":                  {&notFound, []string{"gone is commit cccc567", "there is hf://org/name@aaaa"}},
-		"hf://org/name@evil":                  {&notFound, []string{`"evil"`}},
+		"hf://org/name@evil":                  {&notFound, []string{`refs/evil holds "../../../other", which is no commit`, "there is hf://org/name@aaaa"}},
+		"hf://org/name@a":                     {&notFound, []string{"refs/a cannot be read", "not a regular file"}},
+		"hf://org/name@v1.0%2Fx":              {&notFound, []string{`"v1.0/x" is not in the cache`}},
 		"hf://org/name@..%2F..":               {&notFound, []string{"leaves"}},
 		"hf://org/name/../x":                  {&notFound, []string{"leaves"}},
 		"hf://org/name/nothing":               {&notFound, []string{"hf download org/name nothing"}},
@@ -336,6 +338,38 @@ func TestOpenTensorsOfOllama(t *testing.T) {
 	for _, name := range []string{"unet/a.w", "b.w"} {
 		if _, ok := c.ByName(name); !ok {
 			t.Errorf("no %s", name)
+		}
+	}
+}
+
+// What refs/main holds was passed over without a word where it is no commit.
+func TestMainIsNoCommit(t *testing.T) {
+	for content, says := range map[string]string{
+		"../../x":         `refs/main holds "../../x", which is no commit`,
+		"":                `refs/main holds "", which is no commit`,
+		"..":              `refs/main holds "..", which is no commit`,
+		"<html>\n</html>": `refs/main holds "<html>\n</html>", which is no commit`,
+		commA + "\x00":    "which is no commit",
+	} {
+		dir := tree(t, "models--o--m/blobs/", "models--o--m/refs/main="+content, "models--o--m/snapshots/"+commA+"/model.safetensors")
+		repo, env := filepath.Join(dir, "models--o--m"), environment(dir, map[string]string{"HF_HUB_CACHE": dir})
+		warned := func(p Place) bool {
+			return filepath.Base(p.Path) == commA && len(p.Warnings) == 1 && strings.Contains(p.Warnings[0], says) && strings.HasPrefix(p.Warnings[0], repo+"/refs/main")
+		}
+		if place, err := Resolve(repo, env); err != nil || !warned(place) {
+			t.Errorf("%q: %+v, %v, want the warning %q", content, place, err, says)
+		}
+		var found []Found
+		library(t, dir, &opener{}).Walk(func(f Found) { found = append(found, f) })
+		if len(found) != 1 || found[0].Err != nil || found[0].Name != "o/m" || !warned(found[0].Place) {
+			t.Errorf("%q among many: %+v, want the warning %q", content, found, says)
+		}
+		if _, err := Resolve("hf://o/m@main", env); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q, asked for main: %v", content, err)
+		}
+		grow(t, dir, "models--o--m/snapshots/"+commB+"/model.safetensors")
+		if _, err := Resolve(repo, env); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q with two revisions: %v", content, err)
 		}
 	}
 }
