@@ -39,10 +39,10 @@ func (e Env) HubCache() string {
 // page is a page of the hub in a browser.
 var page = regexp.MustCompile(`^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/`)
 
-// parseHub takes apart hf://… and a page's address; false for any other source.
+// parseHub takes apart hf:… and a page's address; false for any other source.
 func parseHub(source string) (hubRef, bool, error) {
-	if rest, ok := strings.CutPrefix(source, "hf://"); ok {
-		ref, err := splitHub(source, rest)
+	if rest, ok := strings.CutPrefix(source, "hf:"); ok {
+		ref, err := splitHub(source, strings.TrimPrefix(rest, "//"))
 		return ref, true, err
 	}
 	prefix := page.FindString(source)

@@ -100,7 +100,7 @@ var (
 	fileName = regexp.MustCompile(`(?i)\.(safetensors|gguf|bin|pt|pth|ckpt|np[yz]|onnx|json)$`)
 )
 
-// Resolve finds a source: a path that exists; hf://[models/]ORG/NAME[@REV][/PATH] or a page of
+// Resolve finds a source: a path that exists; hf:[//][models/]ORG/NAME[@REV][/PATH] or a page of
 // huggingface.co; ollama:NAME[:TAG]; and ORG/NAME[@REV] where no path is called so.
 func Resolve(source string, env Env) (Place, error) {
 	switch _, err := os.Lstat(source); {
@@ -117,6 +117,9 @@ func Resolve(source string, env Env) (Place, error) {
 	}
 	if name, ok := strings.CutPrefix(source, ollamaPrefix); ok {
 		return env.resolveOllama(source, strings.TrimPrefix(name, "//"))
+	}
+	if err := remote(source); err != nil {
+		return Place{}, err
 	}
 	if hubID.MatchString(source) && !fileName.MatchString(source) {
 		ref, err := splitHub(source, source)
@@ -135,7 +138,7 @@ func Resolve(source string, env Env) (Place, error) {
 // HasPrefix tells whether a source is one by its form alone, there or not.
 func HasPrefix(source string) bool {
 	_, ok, err := parseHub(source)
-	return ok || err != nil || strings.HasPrefix(source, ollamaPrefix)
+	return ok || err != nil || strings.HasPrefix(source, ollamaPrefix) || remote(source) != nil
 }
 
 // existing is a path as it is, or the snapshot that a hub cache's folder stands for.
