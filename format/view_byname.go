@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	iofs "io/fs"
 	"slices"
 
@@ -24,13 +25,7 @@ func (c *Checkpoint) flatNames() *flatNames {
 		f.tensors[i] = uint32(i)
 	}
 	slices.SortFunc(f.tensors, func(s, t uint32) int {
-		if names[s] == names[t] {
-			return int(s) - int(t)
-		}
-		if index.NaturalLess(names[s], names[t]) {
-			return -1
-		}
-		return 1
+		return cmp.Or(index.CompareNatural(names[s], names[t]), cmp.Compare(s, t))
 	})
 	for i, t := range f.tensors {
 		f.names[i] = names[t]
@@ -42,15 +37,7 @@ func (c *Checkpoint) flatNames() *flatNames {
 }
 
 func (f *flatNames) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(f.names, name, func(have, want string) int {
-		switch {
-		case have == want:
-			return 0
-		case index.NaturalLess(have, want):
-			return -1
-		}
-		return 1
-	})
+	return slices.BinarySearchFunc(f.names, name, index.CompareNatural)
 }
 
 // byNameDir is by-name/.

@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -170,15 +171,7 @@ func (d *directory) overlaps() {
 			order = append(order, info)
 		}
 	}
-	byOffset := func(a, b *tensor.Info) int {
-		switch {
-		case a.Extent.Off < b.Extent.Off:
-			return -1
-		case a.Extent.Off > b.Extent.Off:
-			return 1
-		}
-		return 0
-	}
+	byOffset := func(a, b *tensor.Info) int { return cmp.Compare(a.Extent.Off, b.Extent.Off) }
 	if !slices.IsSortedFunc(order, byOffset) {
 		slices.SortStableFunc(order, byOffset)
 	}

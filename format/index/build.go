@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -270,10 +271,7 @@ func (b *builder) leafText(c child) Text {
 // sort puts a directory into natural order and gives `~2` and so on to stems that are taken.
 func (b *builder) sort(list []child) error {
 	order := func(x, y child) int {
-		if c := compare(x.key, y.key); c != 0 {
-			return c
-		}
-		return int(x.id) - int(y.id)
+		return cmp.Or(compare(x.key, y.key), cmp.Compare(x.id, y.id))
 	}
 	if !slices.IsSortedFunc(list, order) {
 		slices.SortFunc(list, order)
@@ -298,7 +296,7 @@ func (b *builder) renumber(list []child) error {
 			byFile = append(byFile, &list[i])
 		}
 	}
-	slices.SortFunc(byFile, func(x, y *child) int { return int(x.id) - int(y.id) })
+	slices.SortFunc(byFile, func(x, y *child) int { return cmp.Compare(x.id, y.id) })
 	taken := make(map[string]bool, len(byFile))
 	names := make(map[string]int32, len(byFile))
 	next := make(map[string]int)

@@ -5,6 +5,7 @@ package index
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -150,9 +151,7 @@ func (x *Index) Path(node uint32) string {
 	for ; node != 0; node = x.Nodes[node].Parent {
 		parts = append(parts, x.NodeName(node))
 	}
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, "/")
 }
 

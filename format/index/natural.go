@@ -1,5 +1,10 @@
 package index
 
+import (
+	"cmp"
+	"strings"
+)
+
 // key is a directory entry in the order of the tree: a file is compared as if the dot of its
 // extension stood behind its stem, so that the order is the same in every view.
 type key struct {
@@ -15,9 +20,9 @@ func compare(a, b key) int {
 		ca, cb := a.at(i), b.at(j)
 		if ca < 0 || cb < 0 {
 			if ca != cb {
-				return sign(ca - cb)
+				return cmp.Compare(ca, cb)
 			}
-			return byBytes(a.name, b.name)
+			return strings.Compare(a.name, b.name)
 		}
 		if isDigit(ca) && isDigit(cb) {
 			c, ni, nj := compareDigits(a.name, i, b.name, j)
@@ -28,7 +33,7 @@ func compare(a, b key) int {
 			continue
 		}
 		if ca != cb {
-			return sign(ca - cb)
+			return cmp.Compare(ca, cb)
 		}
 		i++
 		j++
@@ -46,6 +51,7 @@ func (k key) at(i int) int {
 	return -1
 }
 
+// compareDigits compares the runs of digits at i and j by their value, and tells where they end.
 func compareDigits(a string, i int, b string, j int) (c, ni, nj int) {
 	for i < len(a) && a[i] == '0' {
 		i++
@@ -60,33 +66,13 @@ func compareDigits(a string, i int, b string, j int) (c, ni, nj int) {
 	for j < len(b) && isDigit(int(b[j])) {
 		j++
 	}
-	if d := (i - si) - (j - sj); d != 0 {
-		return sign(d), i, j
-	}
-	return byBytes(a[si:i], b[sj:j]), i, j
+	return cmp.Or(cmp.Compare(i-si, j-sj), strings.Compare(a[si:i], b[sj:j])), i, j
 }
 
 func isDigit(c int) bool { return c >= '0' && c <= '9' }
 
-func byBytes(a, b string) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
-}
+// CompareNatural orders file names as the tree does.
+func CompareNatural(a, b string) int { return compare(key{name: a}, key{name: b}) }
 
-func sign(n int) int {
-	if n < 0 {
-		return -1
-	}
-	if n > 0 {
-		return 1
-	}
-	return 0
-}
-
-// NaturalLess orders file names as the tree does.
-func NaturalLess(a, b string) bool { return compare(key{name: a}, key{name: b}) < 0 }
+// NaturalLess tells whether a comes before b in that order.
+func NaturalLess(a, b string) bool { return CompareNatural(a, b) < 0 }
