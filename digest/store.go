@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"weightfs/cachedir"
+	"weightfs/disk"
 	"weightfs/format/tensor"
 )
 
@@ -167,15 +168,15 @@ func (s *Store) load() {
 }
 
 func readCache(name string) ([]byte, error) {
-	f, size, err := cachedir.Open(name)
+	f, st, err := disk.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if size > headLen+recordsMax*recordLen {
+	if st.Size() > headLen+recordsMax*recordLen {
 		return nil, errors.ErrUnsupported
 	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
+	return io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
 }
 
 // unwritable is for the one line that says so, of however many files.

@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"weightfs/cachedir"
+	"weightfs/disk"
 	"weightfs/format/elements"
 	"weightfs/format/index"
 	"weightfs/format/tensor"
@@ -136,12 +137,12 @@ func recall(source string, opt Options) (*Checkpoint, error) {
 	if !ok {
 		return nil, os.ErrNotExist
 	}
-	f, size, err := cachedir.Open(path)
+	f, st, err := disk.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	head, x, err := index.Read(f, size)
+	head, x, err := index.Read(f, st.Size())
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 
+	"weightfs/disk"
 	"weightfs/mmap"
 )
 
@@ -34,17 +34,8 @@ type Shard struct {
 
 // OpenShard opens a regular file for reading.
 func OpenShard(name, path string) (*Shard, error) {
-	// O_NONBLOCK: opening a FIFO would wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, st, err := disk.Open(path)
 	if err != nil {
-		return nil, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file (%s)", path, st.Mode().Type())
-	}
-	if err != nil {
-		f.Close()
 		return nil, err
 	}
 	return &Shard{Name: name, Path: path, file: f, stat: st, size: st.Size(), mtime: st.ModTime().UnixNano()}, nil

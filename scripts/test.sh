@@ -94,7 +94,7 @@ only_in() { ! grep -E " $1(/|$)" "$work/imports" | grep -vE "^weightfs/($2)(/\S+
 # Imports go one way: tensor, containers, format, what serves it, cli, main. One package knows FUSE, one
 # the command line, one Prometheus.
 directions() {
-	local p below='weightfs/(format(/.*)?|digest|mmap|cachedir)'
+	local p below='weightfs/(format(/.*)?|digest|mmap|cachedir|disk)'
 	depends weightfs/format/tensor ''
 	for p in safetensors gguf numpy onnx torch; do
 		depends "weightfs/format/$p" "weightfs/format/(tensor|$p/.*)"
@@ -102,7 +102,7 @@ directions() {
 	for p in digest format store fs compare transfer metrics; do
 		depends "weightfs/$p" "$below"
 	done
-	for p in mmap cachedir sandbox; do
+	for p in mmap cachedir disk sandbox; do
 		depends "weightfs/$p" ''
 	done
 	# shellcheck disable=SC2016

@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
+	"weightfs/disk"
 	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
@@ -291,15 +291,11 @@ func missing(store string, paths []string) error {
 
 // readSmall reads a regular file of at most max bytes.
 func readSmall(path string, max int64) ([]byte, error) {
-	// O_NONBLOCK: opening a FIFO would wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := disk.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s: not a regular file", path))
-	}
 	data, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(data)) > max {
 		err = fmt.Errorf("%s: more than %d bytes", path, max)

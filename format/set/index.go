@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
+	"weightfs/disk"
 	"weightfs/format/detect"
 	"weightfs/format/tensor"
 )
@@ -72,19 +71,11 @@ func knownMistake(data []byte) error {
 }
 
 func readSmall(path string) ([]byte, error) {
-	// O_NONBLOCK: opening a FIFO would wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, st, err := disk.Open(path)
 	if err != nil {
 		return nil, lost(path, err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, irregular(path, st)
-	}
 	if st.Size() > maxIndexSize {
 		return nil, indexFault(-1, tensor.ErrTooLarge, "%d bytes exceed the limit of %d for an index", st.Size(), maxIndexSize)
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"weightfs/disk"
 	"weightfs/format/detect"
 	"weightfs/format/index"
 	"weightfs/format/tensor"
@@ -185,15 +186,11 @@ func (s *Survey) misnamed(name string) error {
 
 // recognised tells whether a file may be a checkpoint by its content, or cannot be read.
 func recognised(path string) bool {
-	f, err := os.Open(path)
+	f, st, err := disk.Open(path)
 	if err != nil {
 		return true
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return true
-	}
 	_, err = detect.Detect(f, st.Size())
 	_, fault := errors.AsType[*tensor.FormatError](err)
 	return !fault

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"weightfs/disk"
 	"weightfs/format/detect"
 )
 
@@ -132,7 +132,7 @@ func (s *Survey) foreign(name string) bool {
 
 // torchMagic tells a zip archive or a pickle by its first bytes.
 func torchMagic(path string) bool {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := disk.Open(path)
 	if err != nil {
 		return false
 	}

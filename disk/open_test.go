@@ -1,6 +1,6 @@
 //go:build unix
 
-package cachedir
+package disk
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A FIFO in the place of a file of the cache once held up whoever opened it, for good.
+// A FIFO in the place of a file once held up whoever opened it, for good.
 func TestOpenOfAFIFO(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f"+DigestExt)
+	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
