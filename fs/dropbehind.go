@@ -26,13 +26,8 @@ type dropper struct{ shards sync.Map }
 
 // sent is told of a reply that the kernel has copied.
 func (d *dropper) sent(r *reply) {
-	for off, end := r.off, r.off+int64(r.size); off < end; {
-		seg, start := r.handle.content.Segment(off)
-		n := min(end-off, start+seg.Len-off)
-		if seg.Shard != nil {
-			d.add(seg.Shard, seg.Off+off-start, n)
-		}
-		off += n
+	for _, part := range r.ranges() {
+		d.add(part.Shard, part.Off, part.Len)
 	}
 }
 

@@ -5,6 +5,7 @@ package fs
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"syscall"
 	"time"
@@ -122,6 +123,20 @@ func (r *reply) add(part []byte, buffered bool) {
 		r.slices = append(r.slices, part)
 	}
 	r.buffered = buffered
+}
+
+// ranges gives the parts of the reply that are ranges of shards, each with its offset in the file.
+func (r *reply) ranges() iter.Seq2[int64, format.Segment] {
+	return func(yield func(int64, format.Segment) bool) {
+		for off, end := r.off, r.off+int64(r.size); off < end; {
+			seg, start := r.handle.content.Segment(off)
+			n := min(end-off, start+seg.Len-off)
+			if seg.Shard != nil && !yield(off, format.Range(seg.Shard, seg.Off+off-start, n)) {
+				return
+			}
+			off += n
+		}
+	}
 }
 
 // fail says what the reader gets instead of bytes, which it wanted from offset off.

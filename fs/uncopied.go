@@ -60,23 +60,19 @@ func (u *uncopied) find() {
 }
 
 func (u *uncopied) reread(r *reply) {
-	for off, end := r.off, r.off+int64(r.size); off < end; {
-		seg, start := r.handle.content.Segment(off)
-		n := min(end-off, start+seg.Len-off)
-		if seg.Shard != nil {
-			if err := readThrough(seg, off-start, n); err != nil {
-				u.tree.report(r.handle.file, r.handle.tensorAt(off), err)
-				return
-			}
+	for off, part := range r.ranges() {
+		if err := readThrough(part); err != nil {
+			u.tree.report(r.handle.file, r.handle.tensorAt(off), err)
+			return
 		}
-		off += n
 	}
 }
 
-func readThrough(seg format.Segment, off, n int64) error {
-	buf := make([]byte, min(n, 64<<10))
-	for ; n > 0; off, n = off+int64(len(buf)), n-int64(len(buf)) {
-		buf = buf[:min(n, int64(len(buf)))]
+// readThrough reads a segment to its end, and drops what it read.
+func readThrough(seg format.Segment) error {
+	buf := make([]byte, min(seg.Len, 64<<10))
+	for off := int64(0); off < seg.Len; off += int64(len(buf)) {
+		buf = buf[:min(seg.Len-off, int64(len(buf)))]
 		if err := seg.ReadAt(buf, off); err != nil {
 			return err
 		}
