@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,9 @@ import (
 )
 
 func unknownCommand(root *cobra.Command, word string) error {
+	otherwise := cmp.Or(pathMeant(word), "see weightfs --help")
 	if strings.ContainsAny(word, "./") {
-		return usageError("%s: no such file or directory, and no command of weightfs", word)
+		return usageError("%s: no such file or directory, and no command of weightfs (%s)", word, otherwise)
 	}
 	var verbs []string
 	for _, c := range root.Commands() {
@@ -22,7 +24,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 		}
 		verbs = append(verbs, c.Name())
 	}
-	return usageError("unknown command %q: %s", word, didYouMean(word, verbs, "see weightfs --help"))
+	return usageError("unknown command %q: %s", word, didYouMean(word, verbs, otherwise))
 }
 
 // help is `weightfs help`, which cobra's own answers with the help of the program where it knows no such word.

@@ -28,7 +28,7 @@ func nearest(c *format.Checkpoint, name string) (string, bool) {
 		}
 	}
 	view, rest := splitView(word)
-	i, ok := newSimilar(rest).among(c)
+	i, ok := newSimilar(rest).among(c.Len(), c.TensorName)
 	if !ok {
 		return "", false
 	}
@@ -94,14 +94,14 @@ func plainName(name string) string {
 // rank is how good a guess is; less is better.
 type rank struct{ kind, size int }
 
-// among finds the best of a checkpoint's tensors.
-func (s *similar) among(c *format.Checkpoint) (best int, ok bool) {
+// among finds the best of n names.
+func (s *similar) among(n int, name func(i int) string) (best int, ok bool) {
 	if s.word == "" {
 		return 0, false
 	}
 	least := rank{kind: 5}
-	for i := range c.Len() {
-		r := s.rank(plainName(c.TensorName(i)), least)
+	for i := range n {
+		r := s.rank(plainName(name(i)), least)
 		if less := cmp.Or(cmp.Compare(r.kind, least.kind), cmp.Compare(r.size, least.size)); less < 0 {
 			best, least, ok = i, r, true
 		}

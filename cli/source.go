@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"weightfs/cachedir"
@@ -26,6 +29,9 @@ func (f *openFlags) add(c *cobra.Command) {
 // resolve finds what a SOURCE names.
 func resolve(source string) (store.Place, error) {
 	place, err := store.Resolve(source, store.System())
+	if missing, ok := errors.AsType[*store.NotFoundError](err); ok && !store.HasPrefix(source) {
+		missing.Hint = cmp.Or(pathMeant(source), missing.Hint)
+	}
 	if err == nil && place.Blobs == nil {
 		err = refuseMounted(place.Path)
 	}
