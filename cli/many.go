@@ -154,6 +154,7 @@ func (a *app) lsMany(l *store.Library, source string, args []string, long bool) 
 	case a.json:
 		return a.manyJSON(source, list)
 	}
+	a.warnOf(source, l.Warnings())
 	return printMany(a.out, list, long)
 }
 

@@ -99,3 +99,33 @@ func (c *counter) add(entries []entry) {
 		c.add(below)
 	}
 }
+
+// A screen finds the checkpoints of a library that are directories with others below them, which nothing
+// else in the tree shows.
+type screen struct {
+	lib   *Library
+	left  int // directories that may still be read
+	found []string
+}
+
+func (s *screen) look(prefix string, entries []entry) {
+	for _, e := range entries {
+		if e.scan == nil && (!isDir(e.path) || hubFolder(realPath(e.path)) != "") {
+			continue
+		}
+		if s.left--; s.left < 0 {
+			return
+		}
+		if e.scan != nil {
+			below, _ := e.scan()
+			s.look(prefix+e.name+"/", below)
+			continue
+		}
+		c := counter{left: s.left}
+		c.add(s.lib.hidden(e.path, []string{realPath(e.path)}))
+		s.left = c.left
+		if c.n > 0 {
+			s.found = append(s.found, prefix+e.name)
+		}
+	}
+}

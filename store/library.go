@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,8 +99,15 @@ func (l *Library) Dir() string { return l.root.e.path }
 // Root is the tree. Its directories above the checkpoints are format.Volatile.
 func (l *Library) Root() format.Dir { return l.root }
 
-// Warnings name what lies in the directory and is no checkpoint.
-func (l *Library) Warnings() []string { return l.warnings }
+// Warnings name what lies in the directory and is no checkpoint, and checkpoints that hide others.
+func (l *Library) Warnings() []string {
+	s := screen{lib: l, left: mostCounted}
+	s.look("", l.root.list())
+	if len(s.found) == 0 {
+		return l.warnings
+	}
+	return append(slices.Clip(l.warnings), "in directories below these are more checkpoints, which are not shown (--many of one of them shows its own): "+set.Enumerate(s.found, 10))
+}
 
 // Close closes every checkpoint that was opened. No node of the tree may be in use.
 func (l *Library) Close() error {

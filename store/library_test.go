@@ -188,6 +188,21 @@ func TestLibraryWarns(t *testing.T) {
 	}
 }
 
+// A directory that is one checkpoint among many hides what is below it: nothing told of that.
+func TestLibraryWarnsOfWhatACheckpointHides(t *testing.T) {
+	const what = "in directories below these are more checkpoints, which are not shown (--many of one of them shows its own): "
+	for want, specs := range map[string][]string{
+		what + "run":         {"run/a.pt=PK\x03\x04", "run/step1/pytorch_model.bin", "x.gguf", "y.gguf"},
+		what + "a/out, b/o2": {"a/out/model.safetensors", "a/out/checkpoint-5/model.safetensors", "b/o2/model.safetensors", "b/o2/x/y/z.gguf", "c/model.safetensors", "c/runs/log.txt"},
+		"":                   {"models--o--m/snapshots/" + commA + "/model.safetensors", "models--o--m/snapshots/" + commA + "/onnx/model.onnx", "models--o--m/refs/main=" + commA},
+	} {
+		got := library(t, tree(t, specs...), new(opener)).Warnings()
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestACheckpointIsOpenedWhenItIsEntered(t *testing.T) {
 	o := new(opener)
 	l := library(t, tree(t, "a.gguf", "b.gguf"), o)
