@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -8,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// A KV is one key with its value: nil, bool, int64, uint64, *big.Int, float64, string, []byte,
-// []any, Object, or a Lazy.
+// A KV is one key with its value: nil, bool, int, int64, uint64, *big.Int, float64, string, []byte, []any,
+// []uint64, []int64, Object, or a Lazy.
 type KV struct {
 	Key   string
 	Value any
@@ -54,42 +55,15 @@ func AppendJSON(dst []byte, value any) []byte {
 	case string:
 		return AppendString(dst, v)
 	case []byte:
-		dst = append(dst, '"')
-		for _, b := range v {
-			dst = append(dst, hexDigits[b>>4], hexDigits[b&15])
-		}
-		return append(dst, '"')
+		return append(hex.AppendEncode(append(dst, '"'), v), '"')
 	case []any:
-		dst = append(dst, '[')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',', ' ')
-			}
-			dst = AppendJSON(dst, e)
-		}
-		return append(dst, ']')
+		return appendArray(dst, v, AppendJSON)
 	case []uint64:
 		return AppendShape(dst, v)
 	case []int64:
-		dst = append(dst, '[')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',', ' ')
-			}
-			dst = strconv.AppendInt(dst, e, 10)
-		}
-		return append(dst, ']')
+		return appendArray(dst, v, func(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) })
 	case Object:
-		dst = append(dst, '{')
-		for i, kv := range v {
-			if i > 0 {
-				dst = append(dst, ',', ' ')
-			}
-			dst = AppendString(dst, kv.Key)
-			dst = append(dst, ':', ' ')
-			dst = AppendJSON(dst, kv.Value)
-		}
-		return append(dst, '}')
+		return v.appendJSON(dst)
 	case Lazy:
 		return v.AppendJSON(dst)
 	}
@@ -100,21 +74,38 @@ func AppendJSON(dst []byte, value any) []byte {
 	return append(dst, b...)
 }
 
-const hexDigits = "0123456789abcdef"
-
-// AppendShape renders a shape as a JSON array.
-func AppendShape(dst []byte, shape []uint64) []byte {
-	dst = append(dst, '[')
-	for i, dim := range shape {
+func (o Object) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, kv := range o {
 		if i > 0 {
 			dst = append(dst, ',', ' ')
 		}
-		dst = strconv.AppendUint(dst, dim, 10)
+		dst = AppendString(dst, kv.Key)
+		dst = append(dst, ':', ' ')
+		dst = AppendJSON(dst, kv.Value)
+	}
+	return append(dst, '}')
+}
+
+func appendArray[T any](dst []byte, list []T, item func([]byte, T) []byte) []byte {
+	dst = append(dst, '[')
+	for i, x := range list {
+		if i > 0 {
+			dst = append(dst, ',', ' ')
+		}
+		dst = item(dst, x)
 	}
 	return append(dst, ']')
 }
 
-// AppendString renders a JSON string.
+// AppendShape renders a shape as a JSON array: [2, 3].
+func AppendShape(dst []byte, shape []uint64) []byte {
+	return appendArray(dst, shape, func(dst []byte, dim uint64) []byte { return strconv.AppendUint(dst, dim, 10) })
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString renders a JSON string. What is not UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
