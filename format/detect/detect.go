@@ -152,7 +152,7 @@ func (f *file) torchLegacy() bool {
 // unknown is the last resort: what the file begins with.
 func (f *file) unknown() error {
 	if f.size < 8 {
-		return &tensor.FormatError{Off: 0, Err: tensor.ErrTruncated, Hint: fetchIt,
+		return &tensor.FormatError{Off: 0, Err: tensor.ErrTruncated,
 			Msg: fmt.Sprintf("truncated: a file of %d bytes is too small for any format: the header of safetensors alone takes 8", f.size)}
 	}
 	return &tensor.FormatError{Off: 0, Err: tensor.ErrMalformed,

@@ -23,8 +23,8 @@ func (f *file) zip() (Kind, error) {
 	}
 	z, err := zip.NewReader(f.r, f.size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return 0, &tensor.FormatError{Off: f.size, Err: tensor.ErrTruncated, Hint: fetchIt,
-			Msg: fmt.Sprintf("truncated: the zip archive of %d bytes has no sound central directory at its end", f.size)}
+		return 0, &tensor.FormatError{Off: f.size, Err: tensor.ErrTruncated,
+			Msg: fmt.Sprintf("truncated: the zip archive of %d bytes has no sound central directory at its end, which would tell how long it should be", f.size)}
 	}
 	if len(z.File) == 0 {
 		return NPZ, nil // np.savez of nothing

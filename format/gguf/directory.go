@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -85,8 +86,8 @@ func (d *directory) info(at int64, name string) error {
 	if off%uint64(d.align) != 0 {
 		return fault(at, name, tensor.ErrMalformed, "offset %d is not a multiple of the alignment %d", off, d.align)
 	}
-	if off > uint64(d.src.size) {
-		return fault(at, name, tensor.ErrTruncated, "offset %d is past the end of the file of %d bytes", off, d.src.size)
+	if off > math.MaxInt64 {
+		return fault(at, name, tensor.ErrTooLarge, "offset %d exceeds 63 bits", off)
 	}
 	info := tensor.Info{Name: name, DType: dtype, Shape: shape, Bytes: size}
 	info.Extent = tensor.Extent{Off: int64(off), Len: size}
@@ -151,15 +152,27 @@ func (d *directory) place(base int64) error {
 			info.Extent.Off = base + off
 		case n == 0 && off < avail+d.align:
 			info.Extent.Off = d.src.size
-		case avail < 0:
-			return fault(d.Off(), info.Name, tensor.ErrTruncated,
-				"truncated: the data section begins at %d (alignment %d), past the end of the file of %d bytes", base, d.align, d.src.size)
 		default:
-			return fault(base+min(off, avail), info.Name, tensor.ErrTruncated,
-				"truncated: %d bytes at offset %d of the data section, which has only %d", n, off, avail)
+			return d.truncated(base, d.header.Tensors[i:])
 		}
 	}
 	return nil
+}
+
+// truncated tells the first tensor that is cut, the first of those that are left, and both sizes.
+func (d *directory) truncated(base int64, left []tensor.Info) error {
+	end := base
+	for _, info := range left {
+		off, n := info.Extent.Off, info.Extent.Len
+		if off > math.MaxInt64-base || n > math.MaxInt64-base-off {
+			return fault(d.src.size, info.Name, tensor.ErrTooLarge, "%d bytes at offset %d of the data section end beyond 63 bits", n, off)
+		}
+		end = max(end, base+off+n)
+	}
+	cut := left[0]
+	return fault(min(base+cut.Extent.Off, d.src.size), cut.Name, tensor.ErrTruncated,
+		"truncated: %d bytes at offset %d of the data section, which begins at %d (alignment %d), but the file has %d bytes of the %d that its header describes: %d are missing",
+		cut.Extent.Len, cut.Extent.Off, base, d.align, d.src.size, end, end-d.src.size)
 }
 
 // overlaps records tensors that share bytes. gguf-py reads them, ggml refuses them, and no writer

@@ -53,9 +53,12 @@ func TestFaults(t *testing.T) {
 		{"bytes overflow", v3(1, 0).tensor("t", 28, 0, 1<<61).data(32, 32), tensor.ErrTooLarge, 24, "t", []string{"overflow", "63 bits"}},
 		{"row of blocks", v3(1, 0).tensor("t", 12, 0, 255, 256).data(32, 1<<16), tensor.ErrMalformed, 24, "t", []string{"255", "256", "Q4_K"}},
 		{"scalar of blocks", v3(1, 0).tensor("t", 12, 0).data(32, 144), tensor.ErrMalformed, 24, "t", []string{"Q4_K"}},
-		{"one byte short", v3(1, 0).tensor("t", 0, 0, 2).data(32, 7), tensor.ErrTruncated, 64, "t", []string{"truncated", "8 bytes", "7"}},
-		{"offset at the end", v3(1, 0).tensor("t", 24, 32, 1).data(32, 32), tensor.ErrTruncated, 96, "t", []string{"truncated", "32"}},
+		{"one byte short", v3(1, 0).tensor("t", 0, 0, 2).data(32, 7), tensor.ErrTruncated, 64, "t", []string{"truncated", "8 bytes", "71 bytes of the 72", "1 are missing"}},
+		{"offset at the end", v3(1, 0).tensor("t", 24, 32, 1).data(32, 32), tensor.ErrTruncated, 96, "t", []string{"truncated", "32", "96 bytes of the 97", "download the file again"}},
 		{"data section missing", v3(1, 0).tensor("t", 24, 0, 1), tensor.ErrTruncated, 57, "t", []string{"truncated", "alignment 32"}},
+		{"cut before the last two", v3(2, 0).tensor("t", 24, 0, 1).tensor("u", 24, 32, 40).data(32, 0), tensor.ErrTruncated, 96, "t", []string{"96 bytes of the 168", "72 are missing"}},
+		{"offset beyond 63 bits", v3(1, 0).tensor("t", 24, 1<<63, 1).data(32, 32), tensor.ErrTooLarge, 24, "t", []string{"63 bits"}},
+		{"end beyond 63 bits", v3(1, 0).tensor("t", 24, 1<<63-32, 1).data(32, 32), tensor.ErrTooLarge, 96, "t", []string{"63 bits"}},
 		{"empty tensor far out", v3(1, 0).tensor("t", 24, 64, 0).data(32, 32), tensor.ErrTruncated, 96, "t", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

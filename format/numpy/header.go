@@ -63,7 +63,7 @@ func readHeader(r io.Reader, size int64) (*header, error) {
 	begin := 8 + width
 	switch {
 	case n > size-begin:
-		return nil, fault(8, tensor.ErrTruncated, "array header of %d bytes, but only %d remain", n, size-begin)
+		return nil, fault(8, tensor.ErrTruncated, "truncated: array header of %d bytes, but only %d remain", n, size-begin)
 	case n > maxHeader:
 		return nil, fault(8, tensor.ErrUnsupported, "array header of %d bytes exceeds the limit of %d", n, maxHeader)
 	}
@@ -85,12 +85,12 @@ func readHeader(r io.Reader, size int64) (*header, error) {
 // readFull reads len(p) bytes at off, of size in all.
 func readFull(r io.Reader, p []byte, off, size int64, what string) error {
 	if int64(len(p)) > size-off {
-		return fault(off, tensor.ErrTruncated, "%s of %d bytes, but only %d remain", what, len(p), size-off)
+		return fault(off, tensor.ErrTruncated, "truncated: %s of %d bytes, but only %d remain", what, len(p), size-off)
 	}
 	n, err := io.ReadFull(r, p)
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fault(off+int64(n), tensor.ErrTruncated, "%s of %d bytes ends after %d", what, len(p), n)
+		return fault(off+int64(n), tensor.ErrTruncated, "truncated: %s of %d bytes ends after %d", what, len(p), n)
 	case errors.As(err, new(flate.CorruptInputError)):
 		return fault(off+int64(n), tensor.ErrMalformed, "%s: %v", what, err)
 	case err != nil:
@@ -183,7 +183,8 @@ func (h *header) info(name string, size int64) (*tensor.Info, error) {
 		return nil, wrap(h.size, fmt.Errorf("shape %v of %s: %w", t.Shape, t.DType, err))
 	}
 	if t.Bytes > size {
-		return nil, fault(h.size, tensor.ErrTruncated, "shape %v of %s takes %d bytes, but only %d remain", t.Shape, t.DType, t.Bytes, size)
+		return nil, fault(h.size, tensor.ErrTruncated, "truncated: shape %v of %s takes %d bytes, but only %d remain: there are %d bytes of the %d that the header describes, %d are missing",
+			t.Shape, t.DType, t.Bytes, size, h.size+size, uint64(h.size)+uint64(t.Bytes), t.Bytes-size)
 	}
 	layout := tensor.Layout{Swap: h.swap}
 	if h.fortran && t.Bytes > 0 {

@@ -88,7 +88,7 @@ func (a *archive) checkSizes(f *zip.File, data int64) error {
 	packed, size := f.CompressedSize64, f.UncompressedSize64
 	switch {
 	case data > a.size || packed > uint64(a.size-data):
-		return zipFault(data, tensor.ErrTruncated, "member %q takes %d bytes, but only %d remain", f.Name, packed, max(a.size-data, 0))
+		return zipFault(data, tensor.ErrTruncated, "truncated: member %q takes %d bytes, but only %d remain", f.Name, packed, max(a.size-data, 0))
 	case f.Method == zip.Store && packed != size:
 		return zipFault(data, tensor.ErrMalformed, "member %q is stored in %d bytes, but declares %d", f.Name, packed, size)
 	case f.Method == zip.Deflate && size/maxRatio > packed:

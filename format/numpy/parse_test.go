@@ -141,7 +141,7 @@ func TestParseRefuses(t *testing.T) {
 		{"header cut", []byte(magic + "\x01\x00\x50\x00{}"), 8, tensor.ErrTruncated, []string{"80", "2"}},
 		{"header too long", npy(vector+strings.Repeat(" ", 10_000), 12), 8, tensor.ErrUnsupported, []string{"10000"}},
 		{"header of version 3 not UTF-8", append([]byte(magic), 3, 0, 1, 0, 0, 0, 0xff), 12, tensor.ErrMalformed, []string{"UTF-8"}},
-		{"data cut", npy(vector, 11), 10 + int64(len(vector)), tensor.ErrTruncated, []string{"12", "11"}},
+		{"data cut", npy(vector, 11), 10 + int64(len(vector)), tensor.ErrTruncated, []string{"12", "11", "76 bytes of the 77", "1 are missing", "download"}},
 		{"size overflows", npy("{'descr': '<f8', 'fortran_order': True, 'shape': (3037000500, 3037000500)}", 64), 84,
 			tensor.ErrTooLarge, []string{"shape"}},
 		{"size overflows but for a zero", npy("{'descr': '<f8', 'fortran_order': True, 'shape': (1152921504606846976, 0)}", 64), 84,

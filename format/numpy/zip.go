@@ -38,9 +38,7 @@ func parseZip(r io.ReaderAt, size int64) (*tensor.Header, error) {
 	switch {
 	case errors.Is(err, zip.ErrInsecurePath): // names are escaped before they become paths
 	case errors.Is(err, zip.ErrFormat):
-		e := zipFault(-1, tensor.ErrTruncated, "the file begins like a zip, but no sound zip directory is at the end of its %d bytes", size)
-		e.Hint = "cut short, or only half downloaded?"
-		return nil, e
+		return nil, zipFault(-1, tensor.ErrTruncated, "truncated: the zip archive of %d bytes has no sound central directory at its end, which would tell how long it should be", size)
 	case err != nil:
 		return nil, zipFault(-1, tensor.ErrMalformed, "zip directory: %v", err)
 	}

@@ -71,7 +71,7 @@ func (m message) length(what string) int64 {
 		return 0
 	}
 	if n > uint64(m.c.Remaining()) {
-		m.c.Fail(at, tensor.ErrTruncated, "%s of %d bytes, but only %d remain", what, n, m.c.Remaining())
+		m.c.Fail(at, tensor.ErrTruncated, "truncated: %s of %d bytes, but only %d remain", what, n, m.c.Remaining())
 		return 0
 	}
 	if n > uint64(m.end-m.c.Off()) {

@@ -52,10 +52,8 @@ func (p *parser) truncated(end uint64) bool {
 		return p.fail(s.at, tensor.ErrTooLarge, "data_offsets [%d, %d] end beyond 63 bits", s.begin, s.end)
 	}
 	want := uint64(p.dataOff) + end
-	p.fail(s.at, tensor.ErrTruncated, "truncated: data_offsets [%d, %d] end at byte %d, but the file has %d bytes of the %d that its header describes: %d are missing",
+	return p.fail(s.at, tensor.ErrTruncated, "truncated: data_offsets [%d, %d] end at byte %d, but the file has %d bytes of the %d that its header describes: %d are missing",
 		s.begin, s.end, uint64(p.dataOff)+s.end, p.size, want, want-uint64(p.size))
-	p.err.Hint = downloadAgain
-	return false
 }
 
 // holes makes tolerable faults of the gaps between tensors; behind the first hundred, one of the sum.

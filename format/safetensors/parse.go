@@ -55,10 +55,8 @@ func readHeader(r io.ReaderAt, size int64) (string, error) {
 		return "", fault(0, tensor.ErrTooLarge, "header too large: its length is %d, the limit is %d bytes", n, maxHeader)
 	}
 	if int64(n) > size-lengthSize {
-		e := fault(0, tensor.ErrTruncated, "truncated: the header length is %d, so the file has more than %d bytes, but this one has %d: at least %d are missing",
+		return "", fault(0, tensor.ErrTruncated, "truncated: the header length is %d, so the file has more than %d bytes, but this one has %d: at least %d are missing",
 			n, n+lengthSize, size, int64(n)+lengthSize-size)
-		e.Hint = downloadAgain
-		return "", e
 	}
 	text := make([]byte, n)
 	if err := readFull(r, text, lengthSize); err != nil {
@@ -66,8 +64,6 @@ func readHeader(r io.ReaderAt, size int64) (string, error) {
 	}
 	return validText(text)
 }
-
-const downloadAgain = "download the file again"
 
 // validText checks the encoding and gives the bytes as a string, of which names are parts: text must
 // not change any more. Copying it would take as long as reading it did.

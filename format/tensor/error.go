@@ -43,8 +43,11 @@ func (e *FormatError) Error() string {
 		fmt.Fprintf(&b, "tensor %q: ", e.Tensor)
 	}
 	b.WriteString(e.Msg)
-	if e.Hint != "" {
+	switch {
+	case e.Hint != "":
 		fmt.Fprintf(&b, " (%s)", e.Hint)
+	case errors.Is(e.Err, ErrTruncated):
+		b.WriteString(" (download the file again)")
 	}
 	return b.String()
 }

@@ -82,9 +82,7 @@ func directoryFault(r io.ReaderAt, size int64, err error) error {
 	if whole && bytes.HasPrefix(end, []byte("PK\x05\x06")) {
 		return fault(-1, tensor.ErrMalformed, "the zip archive's central directory is damaged: %v", err)
 	}
-	e := fault(size, tensor.ErrTruncated, "truncated: the zip archive of %d bytes has no central directory at its end", size)
-	e.Hint = "a download or a save that broke off looks like this"
-	return e
+	return fault(size, tensor.ErrTruncated, "truncated: the zip archive of %d bytes has no central directory at its end, which would tell how long it should be", size)
 }
 
 // A window is the file with a small buffer: local headers of small records lie close together. It

@@ -101,7 +101,7 @@ func (m *machine) proto() {
 // a buffer of its own.
 func (m *machine) frame() {
 	if n := m.c.U64("frame length"); n > uint64(max(m.c.Remaining(), 0)) && !m.failed() {
-		m.fail(tensor.ErrTruncated, "frame of %d bytes, but only %d remain", n, m.c.Remaining())
+		m.fail(tensor.ErrTruncated, "truncated: frame of %d bytes, but only %d remain", n, m.c.Remaining())
 	}
 }
 
