@@ -1,4 +1,5 @@
-// Package cachedir says where weightfs keeps what it may compute again: never beside a model.
+// Package cachedir keeps what weightfs may compute again, in one directory of limited size and never beside
+// a model. What the files hold is for those who write them.
 package cachedir
 
 import (

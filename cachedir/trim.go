@@ -17,10 +17,8 @@ const (
 	IndexExt  = ".index"  // what opening a checkpoint found
 )
 
-// Trim removes the oldest files of the cache directory while it is too large, but not the one that
+// trim removes the oldest files of the cache directory while it is too large, but not the one that
 // was just written.
-func Trim(dir, written string) { trim(dir, written, most) }
-
 func trim(dir, written string, most int64) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -153,8 +153,7 @@ func (s *Store) load() {
 	if err != nil || len(b) < headLen || string(b[:headLen]) != string(s.id.head()) {
 		return
 	}
-	now := time.Now()
-	os.Chtimes(s.name(), now, now) // the oldest go first
+	cachedir.Used(s.name())
 	s.clean = (len(b)-headLen)%recordLen == 0
 	for b = b[headLen:]; len(b) >= recordLen; b = b[recordLen:] {
 		if k, _, ok := parseRecord(b[:recordLen]); ok {
@@ -219,23 +218,10 @@ func (s *Store) append() error {
 	return err
 }
 
-// write makes the file beside its place and renames it, so that no reader sees half of it.
+// write makes the file anew.
 func (s *Store) write() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	return cachedir.Write(s.name(), func(w io.Writer) error {
+		_, err := w.Write(append(s.id.head(), s.records...))
 		return err
-	}
-	f, err := os.CreateTemp(s.dir, ".new-*"+cachedir.DigestExt)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(s.id.head(), s.records...))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), s.name()); err != nil {
-		return err
-	}
-	cachedir.Trim(s.dir, s.name())
-	return nil
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -71,35 +72,13 @@ func (c *Checkpoint) Keep() {
 	if !ok || c.FromIndex || c.Took < keepAfter {
 		return
 	}
-	if err := c.keep(path); err != nil {
-		slog.Debug("the index is not kept", "file", path, "reason", err)
-		return
-	}
-	cachedir.Trim(c.opt.IndexDir, path)
-}
-
-// keep writes beside the file and renames, so that no reader sees half of it.
-func (c *Checkpoint) keep(path string) error {
 	head, err := c.keptHead()
+	if err == nil {
+		err = cachedir.Write(path, func(w io.Writer) error { return c.index.Write(w, head) })
+	}
 	if err != nil {
-		return err
+		slog.Debug("the index is not kept", "file", path, "reason", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*"+cachedir.IndexExt)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err := c.index.Write(f, head); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 func (c *Checkpoint) keptHead() ([]byte, error) {
@@ -155,8 +134,7 @@ func recall(source string, opt Options) (*Checkpoint, error) {
 			return nil, fmt.Errorf("%s has changed since", w.Path)
 		}
 	}
-	now := time.Now()
-	os.Chtimes(path, now, now) // the oldest go first
+	cachedir.Used(path)
 	return k.checkpoint(source, x, opt)
 }
 
