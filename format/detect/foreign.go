@@ -10,11 +10,15 @@ import (
 type known struct {
 	what   string // with its article
 	hint   string
+	packed bool // a file that may be read once it is unpacked
 	broken bool // no format, but what stands in the place of a file that is lost
 }
 
 func (k known) fault() *tensor.FormatError {
 	e := &tensor.FormatError{Off: -1, Err: tensor.ErrUnsupported, Msg: "this is " + k.what, Hint: k.hint}
+	if k.packed {
+		e.Err = ErrPacked
+	}
 	if !k.broken {
 		e.Msg += "; weightfs cannot read it yet"
 	}
@@ -29,7 +33,6 @@ type signature struct {
 }
 
 const (
-	unpackIt  = "unpack it first"
 	toGGUF    = "llama.cpp's convert_llama_ggml_to_gguf.py makes a GGUF file of it"
 	resave    = "load it with the library that wrote it and save it as safetensors"
 	fetchIt   = "download the file again"
@@ -50,13 +53,6 @@ var signatures = []signature{
 	{4, "TFL3", "a TensorFlow Lite model", ""},
 	{4, "ET1", "an ExecuTorch program (.pte)", saveState},
 	{0, "MZqFpD", "a llamafile", "unzip the GGUF file out of it"},
-	{0, "\x1f\x8b", "a gzip-compressed file", unpackIt},
-	{0, "\x28\xb5\x2f\xfd", "a zstd-compressed file", unpackIt},
-	{0, "\xfd7zXZ\x00", "an xz-compressed file", unpackIt},
-	{0, "\x04\x22\x4d\x18", "an LZ4-compressed file", unpackIt},
-	{0, "BZh91AY&SY", "a bzip2-compressed file", unpackIt},
-	{0, "7z\xbc\xaf\x27\x1c", "a 7z archive", unpackIt},
-	{0, "Rar!\x1a\x07", "a RAR archive", unpackIt},
 }
 
 // foreign recognises other formats by their signature.
@@ -69,7 +65,7 @@ func (f *file) foreign() *known {
 	if f.hasAt(257, "ustar") {
 		return f.tar()
 	}
-	return nil
+	return f.packed()
 }
 
 // tar tells torch's first format from other archives by the first member.
@@ -79,7 +75,7 @@ func (f *file) tar() *known {
 	case "storages", "tensors", "pickle":
 		return &known{what: "a tar checkpoint of PyTorch 0.1", hint: "load it with a PyTorch before 2.6 and save it again"}
 	}
-	return &known{what: "a tar archive, which begins with " + excerpt(string(name)), hint: unpackIt}
+	return &known{what: "a tar archive, which begins with " + excerpt(string(name)), hint: unpackWith("tar -xf"), packed: true}
 }
 
 // pickle recognises what is not torch's. Its tensors could be anything that a class chose to write.

@@ -42,7 +42,7 @@ func (f *file) zip() (Kind, error) {
 	if kind != 0 {
 		return kind, nil
 	}
-	return 0, known{what: "a zip archive of neither PyTorch nor NumPy, which begins with " + excerpt(z.File[0].Name), hint: unpackIt}.fault()
+	return 0, known{what: "a zip archive of neither PyTorch nor NumPy, which begins with " + excerpt(z.File[0].Name), hint: unpackWith("unzip"), packed: true}.fault()
 }
 
 // kindOf is the kind of an archive that has a record of that name, 0 where the name does not tell.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"weightfs/format/detect"
 )
 
 const (
@@ -32,7 +34,13 @@ func (e *NoneError) Error() string {
 	case len(e.Names) == 0:
 		return fmt.Sprintf("%s: no checkpoint here: the directory is empty", e.Dir)
 	}
-	return fmt.Sprintf("%s: no checkpoint here, only %s", e.Dir, Enumerate(e.Names, 8))
+	msg := fmt.Sprintf("%s: no checkpoint here, only %s", e.Dir, Enumerate(e.Names, 8))
+	for _, name := range e.Names {
+		if command := detect.Unpacker(name); command != "" {
+			return fmt.Sprintf("%s (%s unpacks %s)", msg, command, printable(name))
+		}
+	}
+	return msg
 }
 
 // Unwrap gives ErrNone, and what is known.

@@ -184,7 +184,7 @@ func (s *Survey) misnamed(name string) error {
 		Msg: "no checkpoint, but a file beside one", Hint: "name the directory: " + printable(s.Dir)}
 }
 
-// recognised tells whether a file may be a checkpoint by its content, or cannot be read.
+// recognised tells whether a file may be a checkpoint by its content, or have one in it, or cannot be read.
 func recognised(path string) bool {
 	f, st, err := disk.Open(path)
 	if err != nil {
@@ -193,7 +193,7 @@ func recognised(path string) bool {
 	defer f.Close()
 	_, err = detect.Detect(f, st.Size())
 	_, fault := errors.AsType[*tensor.FormatError](err)
-	return !fault
+	return !fault || errors.Is(err, detect.ErrPacked)
 }
 
 // followIndex takes the index beside a file that names it. An index that cannot be read is the
