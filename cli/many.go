@@ -114,7 +114,7 @@ func (f *manyFlags) library(source string) (*store.Library, error) {
 	return store.NewLibrary(dir, set.Options{Partial: f.opt.Partial}, f.openOne)
 }
 
-func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, func() error, error) {
+func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, error) {
 	one := f.openFlags
 	one.opt.InoBase, one.opt.Gen = inoBase, gen
 	c, err := one.openPlace(p)
@@ -122,15 +122,10 @@ func (f *manyFlags) openOne(p store.Place, inoBase, gen uint64) (format.Dir, fun
 		err = fmt.Errorf("%w (a link out of the mounted directory must be there when it is mounted, without --no-sandbox)", err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	go c.Keep()
-	return c.Root(), func() error {
-		if one.closed != nil {
-			one.closed()
-		}
-		return c.Close()
-	}, nil
+	return c.Root(), nil
 }
 
 // lsMany lists the checkpoints of a library.

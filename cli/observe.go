@@ -23,11 +23,6 @@ func (m *mounting) observe(log *slog.Logger) *metrics.Metrics {
 			counts.CheckpointOpened(c)
 		}
 	}
-	m.openFlags.closed = func() {
-		if counts != nil {
-			counts.CheckpointClosed()
-		}
-	}
 	return counts
 }
 

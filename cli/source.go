@@ -16,7 +16,6 @@ type openFlags struct {
 	opt     format.Options
 	noIndex bool
 	opened  func(*format.Checkpoint) // told of each; may be nil
-	closed  func()
 }
 
 func (f *openFlags) add(c *cobra.Command) {

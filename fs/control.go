@@ -37,9 +37,6 @@ func (c *Control) ID() ID { return ID{c.dir, c.number} }
 // Done is closed after the last reply: then shards may be closed.
 func (c *Control) Done() <-chan struct{} { return c.done }
 
-// Wait returns after the last reply.
-func (c *Control) Wait() { <-c.done }
-
 // Unmount takes the mount away if nobody uses it, and says ErrBusy otherwise. The kernel may learn a
 // moment late that the last file was closed, so it tries a few times.
 func (c *Control) Unmount() error {

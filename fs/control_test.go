@@ -35,7 +35,7 @@ func TestControl(t *testing.T) {
 		t.Error(err)
 	}
 	cmd.Process.Signal(unix.SIGTERM)
-	c.Wait()
+	<-c.Done()
 	if _, ok, _ := Find(mnt); ok {
 		t.Error("still mounted")
 	}

@@ -68,7 +68,7 @@ func mountAt(t testing.TB, at, dir string, root format.Dir, opt Options) *Server
 		if err := s.Stop(0); err != nil {
 			t.Error(err)
 		}
-		s.Wait()
+		<-s.Done()
 		if _, ok, err := Find(dir); ok || err != nil {
 			t.Errorf("still mounted: %v", err)
 		}

@@ -49,7 +49,7 @@ func TestBusy(t *testing.T) {
 	if err := Unmount(mnt); err != nil {
 		t.Error(err)
 	}
-	s.Wait()
+	<-s.Done()
 	if err := Unmount(mnt); !errors.Is(err, ErrForeign) {
 		t.Errorf("unmounting nothing: %v", err)
 	}
@@ -272,7 +272,7 @@ func TestNothingLeft(t *testing.T) {
 		if err := s.Unmount(); err != nil {
 			t.Error(err)
 		}
-		s.Wait()
+		<-s.Done()
 		if _, err := Mount(mnt+"/none", fixture(), Options{}); err == nil {
 			t.Error("mounted on nothing")
 		}

@@ -85,9 +85,6 @@ func (m *Metrics) CheckpointOpened(c *format.Checkpoint) {
 	}
 }
 
-// CheckpointClosed counts a checkpoint that was closed.
-func (m *Metrics) CheckpointClosed() { m.models.Dec() }
-
 // Opened counts an open(2).
 func (m *Metrics) Opened(f format.File, errno syscall.Errno) {
 	if errno != 0 {

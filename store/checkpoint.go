@@ -102,12 +102,11 @@ func (g *generation) load() (format.Dir, error) {
 		return nil, err
 	}
 	g.seen.follow(place, g.c.lib.opt)
-	root, closer, err := g.c.lib.open(place, number<<inoShift, g.stat.Gen)
+	root, err := g.c.lib.open(place, number<<inoShift, g.stat.Gen)
 	if err != nil {
 		g.seen.addMissing(err)
 		return nil, err
 	}
-	g.c.lib.onClose(closer)
 	return root, nil
 }
 

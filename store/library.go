@@ -14,15 +14,15 @@ import (
 
 // An OpenFunc opens the checkpoint at a place when it is first entered. Every inode number of its
 // tree has inoBase added, and every node the generation gen.
-type OpenFunc func(p Place, inoBase, gen uint64) (root format.Dir, close func() error, err error)
+type OpenFunc func(p Place, inoBase, gen uint64) (root format.Dir, err error)
 
 // A Library is the tree of a directory that holds several checkpoints: a folder, a hub cache, a
 // store of Ollama. Each is a directory, called as it is called, and is opened when it is first
 // entered; one that cannot be opened holds an ERROR.txt. Listing parses nothing.
 //
 // The tree follows the disk: what appears, vanishes or changes is seen within two seconds, and a
-// changed checkpoint is another inode (the next Stat.Gen). An earlier state stays open until Close,
-// since files of it may be in use.
+// changed checkpoint is another inode (the next Stat.Gen). An earlier state stays open, since files of
+// it may be in use.
 type Library struct {
 	open   OpenFunc
 	opt    set.Options
@@ -34,7 +34,6 @@ type Library struct {
 	gens        map[string]uint64 // the next Stat.Gen of a name
 	folders     map[string]*folder
 	checkpoints map[string]*checkpoint
-	closers     []func() error
 	numbered    uint64 // checkpoints that have a number
 	kinds       kindCache
 	cached      cacheList
@@ -107,27 +106,6 @@ func (l *Library) Warnings() []string {
 		return l.warnings
 	}
 	return append(slices.Clip(l.warnings), "in directories below these are more checkpoints, which are not shown (--many of one of them shows its own): "+set.Enumerate(s.found, 10))
-}
-
-// Close closes every checkpoint that was opened. No node of the tree may be in use.
-func (l *Library) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, c := range l.closers {
-		errs = append(errs, c())
-	}
-	l.closers = nil
-	return errors.Join(errs...)
-}
-
-func (l *Library) onClose(c func() error) {
-	if c == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closers = append(l.closers, c)
 }
 
 // ino numbers the library's own nodes by their paths. A number is for ever the path's.

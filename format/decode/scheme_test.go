@@ -49,8 +49,17 @@ func schemeCases(t testing.TB) (cases []schemeCase) {
 
 func (c schemeCase) find(name string) (tensor.Info, io.ReaderAt, bool) {
 	t, ok := c.Tensors[name]
-	d, _ := tensor.DTypeByName(t.DType)
-	return tensor.Info{Name: name, DType: d, Shape: t.Shape, Bytes: int64(len(t.Data))}, bytes.NewReader(t.Data), ok
+	return tensor.Info{Name: name, DType: dtypeNamed(t.DType), Shape: t.Shape, Bytes: int64(len(t.Data))}, bytes.NewReader(t.Data), ok
+}
+
+// dtypeNamed is 0 where there is none.
+func dtypeNamed(name string) tensor.DType {
+	for d := tensor.DType(1); d.Valid(); d++ {
+		if d.String() == name {
+			return d
+		}
+	}
+	return 0
 }
 
 func (c schemeCase) scheme() (Scheme, bool) {

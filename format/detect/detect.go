@@ -28,11 +28,6 @@ const (
 	ONNX
 )
 
-var kindNames = [...]string{"unknown", "safetensors", "gguf", "pytorch zip", "pytorch legacy", "npy", "npz", "onnx"}
-
-// String is the kind in a word or two.
-func (k Kind) String() string { return kindNames[int(k)%len(kindNames)] }
-
 const headSize = 4 << 10
 
 // Detect recognises a file of size bytes. Whatever is no checkpoint that a parser is there for is a

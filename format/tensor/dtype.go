@@ -202,20 +202,6 @@ var dtypes = [dtypeEnd]dtypeRow{
 	IQ1_KT:      {"IQ1_KT", Block, 256, 56, 4, "", "", 0},
 }
 
-var dtypeByName = func() map[string]DType {
-	m := make(map[string]DType, dtypeEnd)
-	for d := DType(1); d < dtypeEnd; d++ {
-		m[dtypes[d].name] = d
-	}
-	return m
-}()
-
-// DTypeByName finds the type that weightfs calls name (`BF16`, `Q4_K`); names are case-sensitive.
-func DTypeByName(name string) (DType, bool) {
-	d, ok := dtypeByName[name]
-	return d, ok
-}
-
 // Valid tells whether d is a type of the table.
 func (d DType) Valid() bool { return d > 0 && d < dtypeEnd }
 
@@ -234,9 +220,6 @@ func (d DType) Kind() Kind { return dtypes[d%dtypeEnd].kind }
 func (d DType) Block() (elems, bytes int64) {
 	return dtypes[d%dtypeEnd].elems, dtypes[d%dtypeEnd].bytes
 }
-
-// RowBytes is the constant that stands in front of every row, 0 but for a few types of forks.
-func (d DType) RowBytes() int64 { return dtypes[d%dtypeEnd].rowBytes }
 
 // Packed tells that an element is not a whole number of bytes, so that NumPy is shown bytes.
 func (d DType) Packed() bool { return dtypes[d%dtypeEnd].descr == "" }

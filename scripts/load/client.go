@@ -17,7 +17,6 @@ import (
 
 // A file is one of a mount, beside the file that says what its bytes are.
 type file struct {
-	view    string
 	mounted string
 	want    string
 	size    int64
@@ -36,8 +35,7 @@ func filesOf(mount, want string) (files []file, err error) {
 		if err != nil || info.Size() == 0 {
 			return err
 		}
-		view, _, _ := bytes.Cut([]byte(rel), []byte{filepath.Separator})
-		files = append(files, file{string(view), filepath.Join(mount, rel), path, info.Size()})
+		files = append(files, file{filepath.Join(mount, rel), path, info.Size()})
 		return nil
 	})
 	if len(files) == 0 && err == nil {
