@@ -40,7 +40,7 @@ mount that you made, and prints each that it took away.`,
 			if all {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return mountPoints(func(fs.Mounted) bool { return true }), cobra.ShellCompDirectiveNoFileComp
+			return mountPoints(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	c.Flags().BoolVarP(&lazy, "lazy", "l", false, "detach a mount that is in use")
@@ -48,20 +48,27 @@ mount that you made, and prints each that it took away.`,
 	return c
 }
 
-func mountPoints(which func(fs.Mounted) bool) []string {
+func mountPoints() []string {
 	var dirs []string
 	list, _ := fs.Mounts()
 	for _, m := range list {
-		if which(m) {
-			dirs = append(dirs, m.Dir)
-		}
+		dirs = append(dirs, m.Dir)
 	}
 	return dirs
 }
 
 // umountAll begins with the last mount: it may lie upon another, or in one.
 func (a *app) umountAll(lazy bool) error {
-	dirs := mountPoints(func(m fs.Mounted) bool { return m.UID == os.Geteuid() })
+	list, err := fs.Mounts()
+	if err != nil {
+		return err
+	}
+	var dirs []string
+	for _, m := range list {
+		if m.UID == os.Geteuid() {
+			dirs = append(dirs, m.Dir)
+		}
+	}
 	if len(dirs) == 0 && !a.quiet {
 		_, err := fmt.Fprintln(a.out, "nothing is mounted")
 		return err
