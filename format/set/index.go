@@ -60,7 +60,7 @@ func readIndex(path string) (*WeightMap, error) {
 // knownMistake tells what stands in the place of an index, where that is known: a Git LFS pointer, an
 // HTML page.
 func knownMistake(data []byte) error {
-	if text := bytes.TrimLeft(data, " \t\r\n"); len(text) == 0 || bytes.ContainsAny(text[:1], "{[.") {
+	if text := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n"); len(text) == 0 || bytes.ContainsAny(text[:1], "{[.") {
 		return nil
 	}
 	_, err := detect.Detect(bytes.NewReader(data), int64(len(data)))

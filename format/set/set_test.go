@@ -179,6 +179,7 @@ func TestFindRefuses(t *testing.T) {
 		"the directory itself":   {[]string{idx + "=" + weightMap(".")}, idx, nil, tensor.ErrUnsafe, []string{"no file"}},
 		"long file name":         {[]string{idx + "=" + weightMap(strings.Repeat("a/", 3000))}, idx, nil, tensor.ErrUnsafe, []string{"6000 bytes"}},
 		"directory as a shard":   {[]string{idx + "=" + weightMap("d"), "d/"}, idx, nil, tensor.ErrMalformed, []string{"not a regular file"}},
+		"byte order mark":        {[]string{idx + "=\ufeff" + weightMap("model-00001-of-00002.safetensors"), st1}, "", nil, tensor.ErrMalformed, []string{"byte order mark of UTF-8"}},
 		"broken index, shard":    {[]string{idx + "=[]", st1, st2}, st1, nil, tensor.ErrMalformed, []string{"an array", idx}},
 		"not an index":           {[]string{`config.json={"a":{"b":[1,2]}}`}, "config.json", nil, tensor.ErrMalformed, []string{"no weight_map"}},
 		"config of a model":      {[]string{"config.json={}", "model.safetensors"}, "config.json", nil, tensor.ErrMalformed, []string{"config.json: no checkpoint", "name the directory: "}},
