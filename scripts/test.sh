@@ -96,8 +96,9 @@ only_in() { ! grep -E " $1(/|$)" "$work/imports" | grep -vE "^weightfs/($2)(/\S+
 directions() {
 	local p below='weightfs/(format(/.*)?|digest|mmap|cachedir|disk)'
 	depends weightfs/format/tensor ''
+	depends weightfs/format/zipfile weightfs/format/tensor
 	for p in safetensors gguf numpy onnx torch; do
-		depends "weightfs/format/$p" "weightfs/format/(tensor|$p/.*)"
+		depends "weightfs/format/$p" "weightfs/format/(tensor|zipfile|$p/.*)"
 	done
 	for p in digest format store fs compare transfer metrics; do
 		depends "weightfs/$p" "$below"

@@ -86,7 +86,7 @@ func TestArchiveFaults(t *testing.T) {
 
 // patched sets a byte of a record's local header.
 func patched(file []byte, name string, at int, value byte) []byte {
-	header := bytes.Index(file, []byte(name)) - localHeader
+	header := bytes.Index(file, []byte(name)) - 30
 	file[header+at] = value
 	return file
 }

@@ -77,10 +77,10 @@ func (a *archive) checkVersion() error {
 	}
 	v, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil {
-		return rec.fault(tensor.ErrMalformed, "is %q, no number", b)
+		return rec.Fault(tensor.ErrMalformed, "is %q, no number", b)
 	}
 	if v < minVersion || v > maxVersion {
-		return rec.fault(tensor.ErrUnsupported, "is %d, only %d to %d are known", v, minVersion, maxVersion)
+		return rec.Fault(tensor.ErrUnsupported, "is %d, only %d to %d are known", v, minVersion, maxVersion)
 	}
 	return nil
 }
@@ -102,15 +102,15 @@ func (a *archive) bigEndian() (bool, error) {
 	case "big":
 		return true, nil
 	}
-	return false, rec.fault(tensor.ErrMalformed, "is %q, neither little nor big", b)
+	return false, rec.Fault(tensor.ErrMalformed, "is %q, neither little nor big", b)
 }
 
 // pickle loads data.pkl.
 func (a *archive) pickle(h *tensor.Header) (*pickle.Pickle, error) {
 	rec := a.find("data.pkl")
-	if rec.method == zip.Store {
-		c := tensor.NewCursor(a.r, rec.extent.Off+rec.extent.Len, formatName)
-		c.Skip(uint64(rec.extent.Off), "data.pkl")
+	if rec.Method == zip.Store {
+		c := tensor.NewCursor(a.r, rec.Extent.Off+rec.Extent.Len, formatName)
+		c.Skip(uint64(rec.Extent.Off), "data.pkl")
 		p, err := pickle.Load(c, opaque)
 		warnTrailing(h, c)
 		return p, err
@@ -123,7 +123,7 @@ func (a *archive) pickle(h *tensor.Header) (*pickle.Pickle, error) {
 	p, err := pickle.Load(c, opaque)
 	if e, ok := errors.AsType[*tensor.FormatError](err); ok {
 		e.Msg = fmt.Sprintf("%s (at byte %d of the inflated data.pkl)", e.Msg, e.Off)
-		e.Off = rec.header
+		e.Off = rec.Header
 	}
 	warnTrailing(h, c)
 	return p, err
@@ -145,15 +145,15 @@ func (a *archive) storage(id *storageID, big bool) (*storage, error) {
 		return nil, malformed("the archive has no record %s", clip(name))
 	case id.view:
 		return nil, malformed("record %s is said to be a part of another", clip(name))
-	case rec.method != zip.Store && rec.method != zip.Deflate:
-		return nil, rec.badMethod()
-	case rec.unpacked != id.bytes:
+	case rec.Method != zip.Store && rec.Method != zip.Deflate:
+		return nil, badMethod(rec)
+	case rec.Unpacked() != id.bytes:
 		return nil, malformed("record %s has %d bytes, but the pickle says %d elements of %d bytes",
-			clip(name), rec.unpacked, id.numel, id.elem.size)
+			clip(name), rec.Unpacked(), id.numel, id.elem.size)
 	}
-	st := &storage{name: name, extent: rec.extent, unpacked: rec.unpacked, size: rec.unpacked, swap: big}
-	if rec.method == zip.Deflate {
-		st.pack, st.crc = tensor.Deflate, rec.crc
+	st := &storage{name: name, extent: rec.Extent, unpacked: rec.Unpacked(), size: rec.Unpacked(), swap: big}
+	if rec.Method == zip.Deflate {
+		st.pack, st.crc = tensor.Deflate, rec.CRC32
 	}
 	return st, nil
 }
