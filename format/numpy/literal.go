@@ -44,7 +44,7 @@ func (p *literal) peek() byte {
 	for p.i < len(p.s) {
 		switch c := p.s[p.i]; {
 		case c == '#':
-			n := strings.IndexAny(p.s[p.i:], "\r\n")
+			n := strings.IndexAny(p.s[p.i:], "\r\n\x00")
 			if n < 0 {
 				n = len(p.s) - p.i
 			}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"weightfs/format/tensor"
 	"weightfs/format/zipfile"
@@ -37,7 +36,7 @@ func parseZip(r io.ReaderAt, size int64) (*tensor.Header, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if err := a.add(&member{e}); err != nil {
+		if err := a.add(newMember(e)); err != nil {
 			return nil, err
 		}
 	}
@@ -49,10 +48,10 @@ func parseZip(r io.ReaderAt, size int64) (*tensor.Header, error) {
 
 // add takes a member: as a tensor, as a warning, or not at all if it is no .npy.
 func (a *archive) add(m *member) error {
-	if a.members[m.Name] {
-		return zipFault(m.Header, tensor.ErrMalformed, "two members are named %q", m.Name)
+	if a.members[m.name] {
+		return zipFault(m.Header, tensor.ErrMalformed, "two members are named %q", m.name)
 	}
-	a.members[m.Name] = true
+	a.members[m.name] = true
 	switch {
 	case m.Unpacked() < int64(len(magic)):
 		if m.named() {
@@ -83,7 +82,7 @@ func (a *archive) add(m *member) error {
 }
 
 func (a *archive) warn(m *member, reason string) {
-	a.header.Warnings = append(a.header.Warnings, fmt.Sprintf("member %q is not shown: %s", m.Name, reason))
+	a.header.Warnings = append(a.header.Warnings, fmt.Sprintf("member %q is not shown: %s", m.name, reason))
 }
 
 func methodName(method uint16) string {
@@ -100,7 +99,7 @@ func (a *archive) array(m *member) error {
 	if err != nil {
 		return err
 	}
-	t, err := h.info(strings.TrimSuffix(m.Name, ".npy"), size-h.size)
+	t, err := h.info(m.array(), size-h.size)
 	if err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (a *archive) array(m *member) error {
 		t.Layout.Pack, t.Layout.Unpacked, t.Layout.Skip, t.Layout.CRC32 = tensor.Deflate, size, h.size, m.CRC32
 	}
 	if other := a.tensors[t.Name]; other != nil {
-		return fault(0, tensor.ErrMalformed, "member %q has the same name without .npy", other.Name)
+		return fault(0, tensor.ErrMalformed, "member %q has the same name without .npy", other.name)
 	}
 	a.tensors[t.Name] = m
 	a.header.Tensors = append(a.header.Tensors, *t)

@@ -58,6 +58,15 @@ def archives(a):
     golden["mixed.npz"] = {"tensors": {"a": tensor(a), "no extension": tensor(wide)},
                            "warn": ["text.npy", "<U2", "object.npy", "pickled", "bz.npy", "bzip2", "lz.npy", "lzma", "noarray.npy",
                                     "wide.npy", "10000"]}
+    old = bytes(range(128, 256))  # a name that is not said to be UTF-8, as zip writers of old write it
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        member(z, "x" * len(old) + ".npy", npy_bytes(a))
+        member(z, "é.npy", npy_bytes(wide[0]))
+    with open(os.path.join(HERE, "codepage.npz"), "wb") as f:
+        f.write(out.getvalue().replace(b"x" * len(old), old))
+    with np.load(os.path.join(HERE, "codepage.npz")) as loaded:
+        golden["codepage.npz"] = {"tensors": {k: tensor(v) for k, v in loaded.items()}}
 
 
 KINDS = ("b1 ? b B i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 h H i I l L q Q p P n N e f d g F D G c S U V O S5 U3 V1 V2 V3 V16 V0 f1 "
