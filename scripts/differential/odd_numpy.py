@@ -25,6 +25,7 @@ REFUSED = [
     (r"no sound central directory|no central directory at its end|central directory is damaged", "the end record counts more members, or a longer comment, than there are"),
     (r"is truncated: it has \d+ bytes|claims \d+ bytes, more than \d+ deflated", "NumPy reads no further than its array, and misses that the member ends behind the file"),
     (r"has compression method \d+, but \d+ in its local header|bytes, but \d+ by its local header", "readers that believe one or the other would see two files (np-044)"),
+    (r"is stored, but has two sizes|is encrypted", "flags and a second size that Python does not look at; what is meant cannot be told"),
     (r"unexpected 'L' where", "Python 2 wrote no space in front of it (\"2 L\")"),
     (r"value of \"\w+\": \S+ is no integer", "of a key that stands twice NumPy looks at the last value alone"),
     (r"packed with (bzip2|lzma|deflate64|zstd|xz)", "weightfs does not unpack these; the others are shown"),
