@@ -53,7 +53,7 @@ func called(name string) { os.WriteFile("/proc/self/comm", []byte(filepath.Base(
 // start runs the server in the background and waits until it is ready or has failed.
 func (m *mounting) start(flags *pflag.FlagSet) error {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
 	server, err := m.spawn(m.serverArgs(flags))
 	if err != nil {
@@ -197,8 +197,11 @@ func closeOthers() {
 	}
 }
 
+// endSignals ask to end.
+var endSignals = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
+
 // died takes over the exit code of a server that was never ready. It has printed the reason, unless a
-// signal ended it.
+// signal ended it: also one that asks to end, before it could hear it.
 func (m *mounting) died(state *os.ProcessState) error {
 	switch code := state.ExitCode(); {
 	case code == exitInterrupted && !m.foreground:
@@ -207,6 +210,9 @@ func (m *mounting) died(state *os.ProcessState) error {
 		return reported{code}
 	}
 	m.clearDead()
+	if status := state.Sys().(syscall.WaitStatus); status.Signaled() && slices.Contains(endSignals, os.Signal(status.Signal())) {
+		return failf(exitInterrupted, "%s: %s before the tree could be read", m.dir, status.Signal())
+	}
 	return failf(exitTrouble, "%s: the server ended before it was ready: %v", m.dir, state)
 }
 
