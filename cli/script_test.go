@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,7 @@ func TestScripts(t *testing.T) {
 }
 
 // condition: [fuse] mounts work here; [root]; [private] a mount namespace of our own can be had;
-// [landlock] a server can be confined.
+// [landlock] a server can be confined; [race] the program has the race detector, and its memory.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "fuse":
@@ -79,6 +80,9 @@ func condition(cond string) (bool, error) {
 		return os.Geteuid() == 0, nil
 	case "landlock":
 		return sandbox.Version() > 0, nil
+	case "race":
+		info, _ := debug.ReadBuildInfo()
+		return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 	case "private":
 		return exec.Command("unshare", "-m", "true").Run() == nil, nil
 	}
