@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,59 +43,6 @@ const (
 
 // confined tells whether the server is to be confined, and so needs a keeper.
 func (m *mounting) confined() bool { return !m.noSandbox && sandbox.Version() > 0 }
-
-// A note is what a server tells its keeper.
-type note struct {
-	Ready  *readiness  `json:",omitempty"`
-	Signal unix.Signal `json:",omitempty"`
-	Done   bool        `json:",omitempty"` // the mount is gone
-}
-
-// A keeperEnd is a server's end of the socket.
-type keeperEnd struct {
-	notes *json.Encoder
-	gone  chan struct{} // closed when the keeper has ended
-}
-
-func newKeeperEnd(socket *os.File) *keeperEnd {
-	k := &keeperEnd{json.NewEncoder(socket), make(chan struct{})}
-	go func() {
-		socket.Read(make([]byte, 1)) // a keeper writes nothing
-		close(k.gone)
-	}()
-	return k
-}
-
-func (k *keeperEnd) tell(n note) error { return k.notes.Encode(n) }
-
-func (k *keeperEnd) lost() <-chan struct{} {
-	if k == nil {
-		return nil
-	}
-	return k.gone
-}
-
-// hire starts the keeper of a server in the background.
-func (s *server) hire(flags *pflag.FlagSet) {
-	ours, theirs, err := socketPair()
-	if err == nil {
-		_, err = s.again(s.serverArgs(flags), serverVar, theirs, s.logFile, false)
-		theirs.Close()
-	}
-	if err != nil {
-		s.log.Warn("not confined", "err", fmt.Errorf("starting the keeper: %w", err))
-		return
-	}
-	s.keeper = newKeeperEnd(ours)
-}
-
-func socketPair() (ours, theirs *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	return os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket"), nil
-}
 
 // A keeper is the keeping of one server.
 type keeper struct {
@@ -321,7 +267,8 @@ func (k *keeper) end() error {
 	return failf(exitTrouble, "%s: the server ended: %s", k.dir, state)
 }
 
-// finish cuts off a server that has not ended, and removes what it may not.
+// finish cuts off a server that has not ended, and takes away what that, confined, could not: its mount and
+// the socket of its metrics.
 func (k *keeper) finish(socket string) {
 	select {
 	case <-k.ended:
