@@ -17,15 +17,12 @@ func keptSample(t *testing.T) (path string, opt Options) {
 	keepAfter = 0
 	t.Cleanup(func() { keepAfter = old })
 	path = sample(t)
-	settle(t, path)
+	settle()
 	return path, Options{IndexDir: filepath.Join(t.TempDir(), "cache")}
 }
 
 // settle waits until the files are older than the clock's coarseness.
-func settle(t *testing.T, _ string) {
-	t.Helper()
-	time.Sleep(3 * keepSettled)
-}
+func settle() { time.Sleep(3 * keepSettled) }
 
 func indexes(t *testing.T, dir string) []string {
 	list, err := filepath.Glob(filepath.Join(dir, "*"+cachedir.IndexExt))
@@ -72,7 +69,7 @@ func TestStaleIndexIsMadeAgain(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		settle(t, path)
+		settle()
 		c := openTest(t, path, opt)
 		if c.FromIndex {
 			t.Errorf("%s: the old index was used", name)
