@@ -241,15 +241,3 @@ func unsigned(value any) (uint64, bool) {
 	}
 	return 0, false
 }
-
-func fault(off int64, name string, reason error, msg string, a ...any) *tensor.FormatError {
-	return &tensor.FormatError{Format: format, Off: off, Tensor: name, Msg: fmt.Sprintf(msg, a...), Err: reason}
-}
-
-// inTensor adds the tensor's name to a fault inside its info.
-func inTensor(err error, name string) error {
-	if fault, ok := errors.AsType[*tensor.FormatError](err); ok {
-		fault.Tensor = name
-	}
-	return err
-}

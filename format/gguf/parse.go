@@ -5,8 +5,6 @@ package gguf
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
 	"math/bits"
 
@@ -105,12 +103,4 @@ func (d *decoder) alignment(off int64, t valueType, value any) int64 {
 		d.Fail(off, tensor.ErrMalformed, "%s is %d, not a power of two", alignmentKey, align)
 	}
 	return int64(align)
-}
-
-// inKey adds the key's name to a fault inside its value.
-func inKey(err error, key string) error {
-	if fault, ok := errors.AsType[*tensor.FormatError](err); ok && key != "" {
-		fault.Msg = fmt.Sprintf("key %q: %s", key, fault.Msg)
-	}
-	return err
 }

@@ -153,38 +153,6 @@ func newView(args []any) (*view, error) {
 	return v, nil
 }
 
-// integers takes a tuple, a list or a torch.Size of ints.
-func integers(v any, what string) ([]int64, error) {
-	items, ok := sequence(v)
-	if !ok {
-		return nil, malformed("the %s is %s, no tuple", what, pickle.AppendStr(nil, v))
-	}
-	out := make([]int64, len(items))
-	for i, item := range items {
-		var err error
-		if out[i], err = integer(item, what); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func sequence(v any) ([]any, bool) {
-	switch v := v.(type) {
-	case *pickle.Tuple:
-		return v.Items, true
-	case *pickle.List:
-		return v.Items, true
-	case *pickle.Object:
-		if v.Is("torch", "Size") && len(v.Args.Items) == 1 {
-			if _, nested := v.Args.Items[0].(*pickle.Object); !nested {
-				return sequence(v.Args.Items[0])
-			}
-		}
-	}
-	return nil, false
-}
-
 // metadata takes {'neg': True} and {'conj': True}: the stored elements are not yet the values.
 func (v *view) metadata(arg any) {
 	if d, ok := arg.(*pickle.Dict); ok {

@@ -5,7 +5,6 @@ package torch
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 
 	"weightfs/format/tensor"
@@ -44,14 +43,4 @@ func unreadable(head []byte) error {
 		return unsupported("an ExecuTorch program (.pte)", "")
 	}
 	return fault(0, tensor.ErrMalformed, "neither a zip archive nor a pickle of torch.save: it begins with %q", head[:min(len(head), 8)])
-}
-
-func fault(off int64, reason error, format string, a ...any) *tensor.FormatError {
-	return &tensor.FormatError{Format: formatName, Off: off, Err: reason, Msg: fmt.Sprintf(format, a...)}
-}
-
-func unsupported(what, hint string) *tensor.FormatError {
-	e := fault(-1, tensor.ErrUnsupported, "%s is not supported", what)
-	e.Hint = hint
-	return e
 }

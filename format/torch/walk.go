@@ -245,12 +245,6 @@ func (w *walk) report(off int64, err error) error {
 	return e
 }
 
-// An unshowable tensor is well-formed, but weightfs has no way to show it.
-type unshowable struct{ why string }
-
-// Error is the reason.
-func (u *unshowable) Error() string { return u.why }
-
 // info finds the elements of a view in the file.
 func (w *walk) info(r reading) (tensor.Info, error) {
 	id, err := parseID(r.view.storage)
