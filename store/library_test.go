@@ -137,7 +137,6 @@ func TestLibrary(t *testing.T) {
 			[]string{"all.safetensors", "unet", "vae"}},
 		"split sets": {[]string{"q4-00001-of-00002.gguf", "q4-00002-of-00002.gguf", "q8.gguf", "lost-00002-of-00002.gguf"},
 			[]string{"lost-00002-of-00002.gguf", "q4-00001-of-00002.gguf", "q8.gguf"}},
-		"a piece for each processor": {[]string{"consolidated.00.pth", "consolidated.01.pth", "params.json", "checklist.chk"}, []string{"consolidated.00.pth", "consolidated.01.pth"}},
 		"indexes": {[]string{"a.safetensors.index.json", "a-00001-of-00001.safetensors", "b.safetensors.index.json", "b-00001-of-00001.safetensors"},
 			[]string{"a.safetensors.index.json", "b.safetensors.index.json"}},
 		"links": {[]string{"m/a.safetensors", "m/b.safetensors", "m/up->..", "m/self->.", "n->m"},

@@ -131,7 +131,7 @@ func TestNumberedNames(t *testing.T) {
 
 func TestNotNumbered(t *testing.T) {
 	for _, name := range []string{"a-00003-of-00002.gguf", "a-1-of-99999999.gguf", "a-00001-of-00000.gguf", "a-00001-of-00002.txt",
-		"a-of-2.gguf", "-00001-of-00002.gguf", "layers-22.safetensors", "model.ckpt.data-00000-of-00001", "consolidated.safetensors", "consolidated.00.pth"} {
+		"a-of-2.gguf", "-00001-of-00002.gguf", "layers-22.safetensors", "model.ckpt.data-00000-of-00001", "consolidated.safetensors"} {
 		if p, ok := parsePart(name); ok {
 			t.Errorf("%s: %+v", name, p)
 		}

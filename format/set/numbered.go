@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,10 +12,13 @@ import (
 // maxParts bounds what a name may claim: `x-1-of-99999999.gguf` is not a reason to list the rest.
 const maxParts = 1 << 16
 
-// ofTotal is model-00001-of-00002.safetensors, model_00001-of-00072.safetensors, and with a variant
-// model.fp16-00001-of-00002.safetensors and model-00001-of-00002.fp16.safetensors. (consolidated.00.pth and
-// those after it are no parts of one: each has a piece of every tensor, for a processor of its own.)
-var ofTotal = regexp.MustCompile(`^(.+?)([-_.])([0-9]{1,6})-of-([0-9]{1,6})(\.[^/]+)$`)
+var (
+	// model-00001-of-00002.safetensors, model_00001-of-00072.safetensors, and with a variant
+	// model.fp16-00001-of-00002.safetensors and model-00001-of-00002.fp16.safetensors.
+	ofTotal = regexp.MustCompile(`^(.+?)([-_.])([0-9]{1,6})-of-([0-9]{1,6})(\.[^/]+)$`)
+	// consolidated.00.pth: the total is in no name.
+	consolidated = regexp.MustCompile(`^(consolidated)(\.)([0-9]{2})(\.[a-z]+)$`)
+)
 
 // A part is the name of one file of a numbered set, taken apart.
 type part struct {
@@ -27,7 +31,7 @@ type part struct {
 type partSet struct {
 	stem  string // `model`
 	sep   string
-	total string // as written
+	total string // as written; empty where the names do not tell it
 	ext   string // with a variant before it
 }
 
@@ -35,13 +39,18 @@ type partSet struct {
 func parsePart(name string) (part, bool) {
 	m := ofTotal.FindStringSubmatch(name)
 	if m == nil {
-		return part{}, false
+		if m = consolidated.FindStringSubmatch(name); m == nil {
+			return part{}, false
+		}
+		m = slices.Insert(m, 4, "")
 	}
 	p := part{partSet: partSet{stem: m[1], sep: m[2], total: m[4], ext: m[5]}, digits: m[3]}
 	p.number, _ = strconv.Atoi(m[3])
-	total, _ := strconv.Atoi(p.total)
-	if total < 1 || total > maxParts || p.number > total {
-		return part{}, false
+	if p.total != "" {
+		total, _ := strconv.Atoi(p.total)
+		if total < 1 || total > maxParts || p.number > total {
+			return part{}, false
+		}
 	}
 	return p, familyOf(name) != nil
 }
@@ -95,6 +104,12 @@ func (g *numberedSet) first() string {
 
 // bounds are the first and the last number: sets count from 1, and from 0 where a part 0 is there.
 func (g *numberedSet) bounds() (first, last int) {
+	if g.total == "" {
+		for n := range g.parts {
+			last = max(last, n)
+		}
+		return 0, last
+	}
 	total, _ := strconv.Atoi(g.total)
 	if _, zero := g.parts[0]; zero {
 		return 0, total - 1
@@ -117,7 +132,11 @@ func (g *numberedSet) files() []string {
 }
 
 func (g *numberedSet) partName(n int) string {
-	return fmt.Sprintf("%s%s%0*d-of-%s%s", g.stem, g.sep, g.width, n, g.total, g.ext)
+	of := ""
+	if g.total != "" {
+		of = "-of-" + g.total
+	}
+	return fmt.Sprintf("%s%s%0*d%s%s", g.stem, g.sep, g.width, n, of, g.ext)
 }
 
 func (g *numberedSet) has(name string) bool {
