@@ -231,8 +231,11 @@ func (o *opening) duplicate(err error) error {
 		where = "it is there twice"
 	}
 	hint := ""
-	if o.c.opt.Map != nil {
+	switch {
+	case o.c.opt.Map != nil:
 		hint = "by the names that the rules give"
+	case a != b && set.Slice(a.Name) && set.Slice(b.Name):
+		hint = "such files often hold a piece of every tensor each; open one of them by itself"
 	}
 	return &tensor.FormatError{Format: b.Format, File: b.Path, Off: -1, Tensor: dup.Name, Msg: "duplicate tensor: " + where, Hint: hint, Err: tensor.ErrMalformed}
 }

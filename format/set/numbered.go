@@ -35,6 +35,13 @@ type partSet struct {
 	ext   string // with a variant before it
 }
 
+// Slice tells that a file is consolidated.NN.pth: one of a set, or a piece of every tensor for a processor
+// of its own. Named by itself it stands alone.
+func Slice(name string) bool {
+	p, ok := parsePart(filepath.Base(name))
+	return ok && p.total == ""
+}
+
 // parsePart takes apart a name that is one of a set's.
 func parsePart(name string) (part, bool) {
 	m := ofTotal.FindStringSubmatch(name)

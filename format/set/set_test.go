@@ -90,6 +90,7 @@ func TestFind(t *testing.T) {
 		"numbered from zero":       {[]string{"w-00000-of-00002.npz", "w-00001-of-00002.npz"}, "w-00000-of-00002.npz", Set{Name: "w.npz", Stem: "model", Files: []string{"w-00000-of-00002.npz", "w-00001-of-00002.npz"}}},
 		"unpadded":                 {unpadded(11), "m-1-of-11.gguf", Set{Name: "m.gguf", Stem: "model", Files: unpadded(11)}},
 		"consolidated.NN.pth":      {[]string{"consolidated.01.pth", "consolidated.00.pth", "params.json"}, "", Set{Stem: "consolidated", Files: []string{"consolidated.00.pth", "consolidated.01.pth"}, Side: []string{"params.json"}}},
+		"one consolidated.NN.pth":  {[]string{"consolidated.01.pth", "consolidated.00.pth", "params.json"}, "consolidated.01.pth", Set{Name: "consolidated.01.pth", Stem: "consolidated", Files: []string{"consolidated.01.pth"}, Side: []string{"params.json"}}},
 		"only safetensors file":    {[]string{"a.safetensors", "pytorch_model.bin"}, "", Set{Stem: "model", Files: []string{"a.safetensors"}, Warnings: []string{"left out: pytorch_model.bin (--many shows all)"}}},
 		"same weights in torch":    {[]string{index, st1, st2, "pytorch_model.bin.index.json=" + weightMap("pytorch_model-1-of-1.bin"), "pytorch_model-1-of-1.bin"}, "", Set{Stem: "model", Index: idx, Files: []string{st1, st2}}},
 		"adapter twice":            {[]string{"adapter_model.safetensors", "adapter_model.bin"}, "", Set{Stem: "adapter_model", Files: []string{"adapter_model.safetensors"}}},

@@ -238,7 +238,7 @@ func (s *Survey) indexesFor(name string) []string {
 
 // groupOf is the numbered set that a file is of.
 func (s *Survey) groupOf(name string) *numberedSet {
-	if _, ok := parsePart(name); !ok {
+	if _, ok := parsePart(name); !ok || Slice(name) {
 		return nil
 	}
 	names := s.files
