@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weightfs/format/set"
+	"weightfs/format/tensor"
 	"weightfs/store"
 )
 
@@ -38,6 +39,7 @@ func TestVerifyNamesTheFileOnce(t *testing.T) {
 	}
 	for name, v := range map[string]*verifying{"ends": {}, "hash": {hash: true}, "nan": {nan: true}} {
 		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
 			path := filepath.Join(t.TempDir(), "model.gguf")
 			if err := os.WriteFile(path, sample, 0o600); err != nil {
 				t.Fatal(err)
@@ -62,5 +64,47 @@ func TestVerifyNamesTheFileOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A tensor that cannot be unpacked was named twice.
+func TestVerifyNamesTheTensorOnce(t *testing.T) {
+	file, err := os.ReadFile("../testdata/numpy/compressed.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	path := filepath.Join(t.TempDir(), "damaged.npz")
+	verify := func() []*tensor.FormatError {
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v := &verifying{app: &app{json: true, quiet: true}, hash: true}
+		c, err := v.open(store.Place{Path: path}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		i, ok := c.ByName("big")
+		if !ok {
+			t.Fatal("there is no tensor big")
+		}
+		at := c.Tensor(i).Extent
+		copy(file[at.Off+at.Len/2:], "\xff\xff\xff\xff\xff\xff\xff\xff") // for the next time
+		r := &report{source: path}
+		v.read(r, c, filepath.Dir(path), path)
+		return r.faults
+	}
+	if faults := verify(); len(faults) > 0 {
+		t.Fatal(faults[0])
+	}
+	faults := verify()
+	if len(faults) == 0 {
+		t.Error("no faults")
+	}
+	for _, f := range faults {
+		if text := f.Error(); strings.Count(text, "big") != 1 || strings.Count(text, path) != 1 {
+			t.Error(text)
+		}
 	}
 }

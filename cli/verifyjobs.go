@@ -258,6 +258,8 @@ func (j *tensorJob) run(read func(n int)) *tensor.FormatError {
 func because(fault *tensor.FormatError, err error) *tensor.FormatError {
 	if read, ok := errors.AsType[*format.ReadError](err); ok {
 		fault.Off, err = read.Off, read.Err
+	} else if of, ok := errors.AsType[*format.TensorError](err); ok {
+		err = of.Err
 	} else if reason := errors.Unwrap(err); reason != nil {
 		err = reason
 	}

@@ -94,7 +94,7 @@ func (c *Checkpoint) elements(i uint32) (Segment, error) {
 	if err != nil {
 		return Segment{}, c.Fault(int(i), err)
 	}
-	return Produced(reader, r.Bytes), nil
+	return Produced(faulting{reader, c, i}, r.Bytes), nil
 }
 
 // Meta is the containers' own key/value metadata, merged: of one key the value of the first shard

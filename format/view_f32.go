@@ -125,31 +125,31 @@ func (c *Checkpoint) floats(t uint32) (Segment, error) {
 		return Segment{}, err
 	}
 	if s, ok := c.scheme(t); ok {
-		return c.scaledFloats(s, seg)
+		return c.scaledFloats(t, s, seg)
 	}
 	d := tensor.DType(c.index.Records[t].DType)
 	if d == tensor.F32 {
 		return seg, nil
 	}
 	n := count(c.index.Shape(t))
-	return Produced(decode.Reader(d, n, ContentReader{newSegments(seg)}), 4*n), nil
+	return Produced(faulting{decode.Reader(d, n, ContentReader{newSegments(seg)}), c, t}, 4*n), nil
 }
 
-func (c *Checkpoint) scaledFloats(s decode.Scheme, primary Segment) (Segment, error) {
+func (c *Checkpoint) scaledFloats(t uint32, s decode.Scheme, primary Segment) (Segment, error) {
 	companions := make([]io.ReaderAt, len(s.Companions))
 	for i, name := range s.Companions {
-		t, ok := c.index.Tensor(name)
+		scale, ok := c.index.Tensor(name)
 		if !ok {
 			return Segment{}, &tensor.FormatError{Tensor: name, Off: -1, Msg: "the tensor of scales is gone", Err: tensor.ErrMalformed}
 		}
-		if err := c.Shards[c.index.Records[t].File].Fresh(); err != nil {
+		if err := c.Shards[c.index.Records[scale].File].Fresh(); err != nil {
 			return Segment{}, err
 		}
-		seg, err := c.elements(t)
+		seg, err := c.elements(scale)
 		if err != nil {
 			return Segment{}, err
 		}
 		companions[i] = ContentReader{newSegments(seg)}
 	}
-	return Produced(s.Reader(ContentReader{newSegments(primary)}, companions), 4*count(s.Shape)), nil
+	return Produced(faulting{s.Reader(ContentReader{newSegments(primary)}, companions), c, t}, 4*count(s.Shape)), nil
 }
