@@ -71,7 +71,8 @@ type Link interface {
 type File interface {
 	Node
 	// Open checks that the shards behind the file are still those that were parsed (ErrStale), and
-	// gives its bytes. Content needs no closing and may be used by many readers at once.
+	// gives its bytes. Content may be used by many readers at once; it needs closing only if it is an
+	// io.Closer, as that of a file which a link of the tree leads to.
 	Open() (Content, error)
 }
 

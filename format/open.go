@@ -88,16 +88,18 @@ type opening struct {
 	meta    tensor.Object // the shards' metadata merged
 }
 
+// run opens and parses the files, makes one index of what is in them, and then the tree.
 func (o *opening) run() error {
 	if err := o.parse(); err != nil {
 		return err
 	}
+	c := o.c
 	checkAlike(o.set.Files, o.headers)
 	if err := o.checkSplits(); err != nil {
 		return err
 	}
-	o.c.Warnings = append(o.c.Warnings, o.set.Warnings...)
-	o.c.dataStart = make([]int64, len(o.headers))
+	c.Warnings = append(c.Warnings, o.set.Warnings...)
+	c.dataStart = make([]int64, len(o.headers))
 	for i, h := range o.headers {
 		if err := o.take(i, h); err != nil {
 			return err
@@ -107,17 +109,16 @@ func (o *opening) run() error {
 	if err != nil {
 		return o.duplicate(err)
 	}
-	c := o.c
 	c.index = x
-	o.c.dataStart = append(o.c.dataStart, make([]int64, len(o.c.Shards)-len(o.headers))...)
+	c.dataStart = append(c.dataStart, make([]int64, len(c.Shards)-len(o.headers))...) // external data has none
 	if !c.opt.chooses() {
 		o.checkWeights()
 	}
 	o.others()
-	o.c.unpacker = elements.NewUnpacker(o.c.opt.unpackDir(), o.c.opt.unpackLimit())
-	o.c.meta = func() tensor.Object { return o.meta }
-	o.c.prepare()
-	o.c.markViews()
+	c.unpacker = elements.NewUnpacker(c.opt.unpackDir(), c.opt.unpackLimit())
+	c.meta = func() tensor.Object { return o.meta }
+	c.prepare()
+	c.markViews()
 	return nil
 }
 

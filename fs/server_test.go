@@ -62,7 +62,7 @@ func TestStopServesOpenFiles(t *testing.T) {
 	fd := c.open(mnt + "/f")
 	stopped := make(chan error)
 	go func() { stopped <- s.Stop(20 * time.Second) }()
-	for {
+	for range 1000 {
 		if _, ok, _ := Find(mnt); !ok {
 			break
 		}
