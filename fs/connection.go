@@ -40,7 +40,8 @@ func connectionNumber(fd int, dir string) uint32 {
 // errUnknown: a kernel before 6.17 does not say of which mount a passed device is.
 var errUnknown = errors.New("the mount of the passed device is not known")
 
-// mount is the connection's entry in the mount table.
+// mount is the connection's entry in the mount table. Where its place could not be had, since a directory
+// above was renamed before it was asked for, that is any.
 func (c connection) mount() (m Mounted, ok bool, err error) {
 	if c.number == 0 {
 		return Mounted{}, false, errUnknown
@@ -48,7 +49,7 @@ func (c connection) mount() (m Mounted, ok bool, err error) {
 	list, err := Mounts()
 	dir := c.now()
 	for _, m := range list {
-		if uint32(m.Minor) == c.number && (dir == "" || dir == m.Dir) {
+		if uint32(m.Minor) == c.number && (dir == "" || dir == m.Dir || c.above == nil) {
 			return m, true, nil
 		}
 	}

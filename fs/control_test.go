@@ -79,9 +79,18 @@ func TestConfine(t *testing.T) {
 	newClient(t).must("stat", mnt+"/f")
 }
 
-// A directory above the mount point is renamed: who ends the mount must find it.
+// A directory above the mount point is renamed: who ends the mount must find it, also where it learnt of
+// the mount only then.
 func TestRenamedAbove(t *testing.T) {
-	for name, end := range map[string]func(c *Control) error{"in order": (*Control).Unmount, "killed": (*Control).Clear} {
+	for name, c := range map[string]struct {
+		killed, late bool
+		end          func(c *Control) error
+	}{
+		"in order":       {false, false, (*Control).Unmount},
+		"in order, late": {false, true, (*Control).Unmount},
+		"killed":         {true, false, (*Control).Clear},
+		"killed, late":   {true, true, (*Control).Clear},
+	} {
 		t.Run(name, func(t *testing.T) {
 			needFUSE(t)
 			was, is := filepath.Join(t.TempDir(), "was"), filepath.Join(t.TempDir(), "is")
@@ -94,16 +103,20 @@ func TestRenamedAbove(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := NewControl(ID{m.Dir, uint32(m.Minor)}, nil, slog.New(slog.DiscardHandler))
-			defer c.close()
+			id := ID{m.Dir, uint32(m.Minor)}
+			control := NewControl(id, nil, slog.New(slog.DiscardHandler))
+			defer control.close()
 			if err := os.Rename(was, is); err != nil {
 				t.Fatal(err)
 			}
-			if name == "killed" {
+			if c.late {
+				control = NewControl(id, nil, slog.New(slog.DiscardHandler))
+			}
+			if c.killed {
 				cmd.Process.Kill()
 				cmd.Wait()
 			}
-			if err := end(c); err != nil {
+			if err := c.end(control); err != nil {
 				t.Error(err)
 			}
 			if m, ok, _ := Find(filepath.Join(is, "mnt")); ok {
