@@ -29,14 +29,13 @@ func (t *tree) report(n format.Node, tensor string, err error) {
 		attrs = append(attrs, "tensor", tensor)
 	}
 	read, ok := errors.AsType[*format.ReadError](err)
-	_, named := errors.AsType[*format.TensorError](err)
 	file, isTensor := n.(format.TensorFile)
 	switch {
 	case ok:
 		f.cause = read.Shard
 	case isTensor && errors.Is(err, format.ErrStale):
 		f.cause = file.Tensor().Shard
-	case isTensor && !named:
+	case isTensor:
 		attrs = append(attrs, "file", file.Tensor().Shard.Path)
 	}
 	now := time.Now()
