@@ -47,7 +47,7 @@ def measured(samples):
 
 
 def markdown(samples):
-    rows = ["| what | claimed | measured | range | rounds | |", "|---|---|---|---|---|---|"]
+    rows = ["| what | target | measured | range | rounds | |", "|---|---|---|---|---|---|"]
     for claim, values in measured(samples):
         reached = "" if claim.part(values) >= 1 else "not reached"
         low, median, high = (claim.text(v) for v in (min(values), statistics.median(values), max(values)))
