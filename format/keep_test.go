@@ -152,3 +152,101 @@ func TestFileThatJustChangedIsNotKept(t *testing.T) {
 		t.Errorf("kept %s", strings.Join(files, " "))
 	}
 }
+
+// A server leaves the directory in which it was started, and the next program is in another one.
+func TestIndexOfARelativePathIsUsedFromElsewhere(t *testing.T) {
+	path, opt := keptSample(t)
+	t.Chdir(filepath.Dir(path))
+	openTest(t, filepath.Base(path), opt).Keep()
+	again := openTest(t, filepath.Base(path), opt)
+	if !again.FromIndex || again.Shards[0].Path != filepath.Base(path) {
+		t.Errorf("from the index: %t, of %s", again.FromIndex, again.Shards[0].Path)
+	}
+	c := openTest(t, path, opt)
+	t.Chdir(t.TempDir())
+	if !c.FromIndex {
+		t.Error("by its absolute path it has no index")
+	}
+	if err := c.Fresh(); err != nil {
+		t.Error(err)
+	}
+	if got := readNode(t, c, "raw/model/layers/0/q.weight.raw"); len(got) == 0 {
+		t.Error("nothing can be read")
+	}
+}
+
+// A link that is switched while a checkpoint is opened must not give one model the index of another.
+func TestSwitchedLinkKeepsNoIndex(t *testing.T) {
+	one, opt := keptSample(t)
+	other := sample(t)
+	link := filepath.Join(t.TempDir(), "link")
+	swap := func(to string) {
+		t.Helper()
+		if err := os.Symlink(to, link+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle()
+	for name, switches := range map[string][]string{"once": {one, other}, "there and back": {one, other, one}} {
+		swap(switches[0])
+		settle()
+		c := openTest(t, link, opt)
+		for _, to := range switches[1:] {
+			swap(to)
+		}
+		c.Keep()
+		if n := len(indexes(t, opt.IndexDir)); n != 0 {
+			t.Errorf("%s: %d indexes", name, n)
+		}
+	}
+	swap(one)
+	settle()
+	openTest(t, link, opt).Keep()
+	if !openTest(t, link, opt).FromIndex {
+		t.Error("the index of a link is not used")
+	}
+	swap(other)
+	if openTest(t, link, opt).FromIndex {
+		t.Error("the index of a switched link is used")
+	}
+}
+
+// Between the look at a path and the opening of it the path may have become another file's.
+func TestIndexIsOfTheOpenFile(t *testing.T) {
+	path, opt := keptSample(t)
+	c := openTest(t, path, opt)
+	c.Keep()
+	other, err := OpenShard("other", sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	w, err := witnessOf(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kept{Witnesses: []witness{w}}
+	if err := k.witnessed(c.Shards[0], path); err != nil {
+		t.Error(err)
+	}
+	if k.witnessed(other, path) == nil {
+		t.Error("another file passes for the one of the index")
+	}
+}
+
+func TestIndexOfAnotherUserIsNotUsed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path, opt := keptSample(t)
+	openTest(t, path, opt).Keep()
+	if err := os.Chown(indexes(t, opt.IndexDir)[0], 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if openTest(t, path, opt).FromIndex {
+		t.Error("it is used")
+	}
+}
