@@ -15,16 +15,17 @@ func Write(path string, content func(io.Writer) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*"+filepath.Ext(path))
+	sweep(dir)
+	f, err := create(dir, filepath.Ext(path))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer f.release()
 	if err := errors.Join(content(f), f.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
-		return err
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	trim(dir, path, most)
 	return nil

@@ -43,7 +43,9 @@ func trim(dir, written string, most int64) {
 	}
 }
 
-func isOurs(name string) bool {
+func isOurs(name string) bool { return hasOurExt(name) && !isUnfinished(name) }
+
+func hasOurExt(name string) bool {
 	ext := filepath.Ext(name)
 	return ext == DigestExt || ext == IndexExt
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"weightfs/cachedir"
 	"weightfs/format"
 	"weightfs/format/tensor"
 	"weightfs/fs"
@@ -52,6 +53,7 @@ func (m *mounting) serve(flags *pflag.FlagSet, starter *os.File, keeper *keeperE
 		s.giveUp(mount)
 		return err
 	}
+	defer cachedir.Abandon()
 	go c.keep()
 	if s.keeper != nil {
 		return s.untilGone(mount)
