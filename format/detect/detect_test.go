@@ -283,3 +283,13 @@ func FuzzDetect(f *testing.F) {
 		}
 	})
 }
+
+// A file that is whole was called truncated, to be downloaded again.
+func TestDetectCallsAWrongCountNoTruncation(t *testing.T) {
+	file := []byte(zipOf("a/b.txt"))
+	file[len(file)-12]++
+	_, err := Detect(bytes.NewReader(file), int64(len(file)))
+	if !errors.Is(err, tensor.ErrMalformed) || strings.Contains(err.Error(), "download") || !strings.Contains(err.Error(), "end record") {
+		t.Error(err)
+	}
+}

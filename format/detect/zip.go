@@ -1,14 +1,11 @@
 package detect
 
 import (
-	"archive/zip"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"path"
 	"strings"
 
-	"weightfs/format/tensor"
+	"weightfs/format/zipfile"
 )
 
 // zip tells torch's archives and NumPy's from others. The first record does in nearly all files, and
@@ -21,16 +18,15 @@ func (f *file) zip() (Kind, error) {
 	if kind != 0 {
 		return kind, nil
 	}
-	z, err := zip.NewReader(f.r, f.size)
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return 0, &tensor.FormatError{Off: f.size, Err: tensor.ErrTruncated,
-			Msg: fmt.Sprintf("truncated: the zip archive of %d bytes has no sound central directory at its end, which would tell how long it should be", f.size)}
+	members, err := zipfile.Directory(f.r, f.size, zipfile.Kind{Entry: "member"})
+	if err != nil {
+		return 0, err
 	}
-	if len(z.File) == 0 {
+	if len(members) == 0 {
 		return NPZ, nil // np.savez of nothing
 	}
-	names := make(map[string]bool, len(z.File))
-	for _, m := range z.File {
+	names := make(map[string]bool, len(members))
+	for _, m := range members {
 		names[m.Name] = true
 		if k := kindOf(m.Name); kind == 0 || k == TorchZip {
 			kind = k
@@ -42,7 +38,7 @@ func (f *file) zip() (Kind, error) {
 	if kind != 0 {
 		return kind, nil
 	}
-	return 0, known{what: "a zip archive of neither PyTorch nor NumPy, which begins with " + excerpt(z.File[0].Name), hint: unpackWith("unzip"), packed: true}.fault()
+	return 0, known{what: "a zip archive of neither PyTorch nor NumPy, which begins with " + excerpt(members[0].Name), hint: unpackWith("unzip"), packed: true}.fault()
 }
 
 // kindOf is the kind of an archive that has a record of that name, 0 where the name does not tell.

@@ -1,29 +1,40 @@
 package zipfile
 
 import (
-	"bytes"
-	"encoding/binary"
+	"archive/zip"
 	"errors"
-	"fmt"
 	"io"
+	"strings"
 
 	"weightfs/format/tensor"
 )
 
-// directoryFault tells a file that was cut off from one whose directory is damaged.
-func directoryFault(r io.ReaderAt, size int64, kind Kind, err error) error {
-	fault := func(off int64, reason error, format string, a ...any) error {
-		return &tensor.FormatError{Format: kind.Format, Off: off, Err: reason, Msg: fmt.Sprintf(format, a...)}
+// Directory reads the directory of a zip file of size bytes, and none of the local headers.
+func Directory(r io.ReaderAt, size int64, kind Kind) ([]*zip.File, error) {
+	files, _, err := directory(r, size, kind)
+	return files, err
+}
+
+// directory reads the one directory that all readers see, and tells where it begins.
+func directory(r io.ReaderAt, size int64, kind Kind) ([]*zip.File, int64, error) {
+	e, err := readEnd(r, size, kind)
+	if err != nil {
+		return nil, 0, err
 	}
-	const endRecord, maxComment = 22, 1<<16 - 1
-	tail := make([]byte, min(size, endRecord+maxComment))
-	if _, rerr := r.ReadAt(tail, size-int64(len(tail))); rerr != nil && !errors.Is(rerr, io.EOF) {
-		return fault(-1, tensor.ErrTruncated, "reading the end: %v", rerr)
+	if err := e.find(r, kind); err != nil {
+		return nil, 0, err
 	}
-	end := tail[max(bytes.LastIndex(tail, []byte("PK\x05\x06")), 0):]
-	whole := len(end) >= endRecord && len(end) >= endRecord+int(binary.LittleEndian.Uint16(end[endRecord-2:]))
-	if whole && bytes.HasPrefix(end, []byte("PK\x05\x06")) {
-		return fault(-1, tensor.ErrMalformed, "the zip archive's central directory is damaged: %v", err)
+	z, err := zip.NewReader(r, size)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return nil, 0, kind.fault(e.at, tensor.ErrMalformed, "the zip archive's central directory is damaged, or its end record, which counts %d entries: %v", e.count, err)
 	}
-	return fault(size, tensor.ErrTruncated, "truncated: the zip archive of %d bytes has no central directory at its end, which would tell how long it should be", size)
+	if err := e.compare(z.File, kind); err != nil {
+		return nil, 0, err
+	}
+	for _, f := range z.File {
+		if strings.IndexByte(f.Name, 0) >= 0 {
+			return nil, 0, kind.fault(e.start(), tensor.ErrMalformed, "the name of %s %q has a zero byte, at which other readers end it", kind.Entry, f.Name)
+		}
+	}
+	return z.File, e.start(), nil
 }

@@ -8,7 +8,6 @@ import (
 	"archive/zip"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -52,12 +51,12 @@ const (
 // and so are names that lead out of the archive. The entries may be read, one after another.
 func Open(r io.ReaderAt, size int64, kind Kind) ([]*Entry, error) {
 	w := &window{r: r}
-	z, err := zip.NewReader(w, size)
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, directoryFault(r, size, kind, err)
+	files, start, err := directory(w, size, kind)
+	if err != nil {
+		return nil, err
 	}
-	entries := make([]*Entry, len(z.File))
-	for i, f := range z.File {
+	entries := make([]*Entry, len(files))
+	for i, f := range files {
 		off, err := f.DataOffset()
 		e := &Entry{File: f, Header: w.last, kind: kind}
 		entries[i] = e
@@ -71,7 +70,7 @@ func Open(r io.ReaderAt, size int64, kind Kind) ([]*Entry, error) {
 			return nil, err
 		}
 	}
-	if err := overlap(entries); err != nil {
+	if err := overlap(entries, start); err != nil {
 		return nil, err
 	}
 	return entries, nil
@@ -115,14 +114,19 @@ func (e *Entry) place(off, size int64) error {
 	return nil
 }
 
-// overlap refuses entries that share bytes, as Python's zipfile does.
-func overlap(entries []*Entry) error {
+// overlap refuses entries that share bytes with each other or the directory, as Python's zipfile does.
+func overlap(entries []*Entry, directory int64) error {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *Entry) int { return cmp.Or(cmp.Compare(a.Header, b.Header), cmp.Compare(a.Name, b.Name)) })
 	for i := 1; i < len(entries); i++ {
 		before := entries[i-1]
 		if end := before.Extent.Off + before.Extent.Len; entries[i].Header < end {
 			return entries[i].Fault(tensor.ErrMalformed, "begins inside %s %q, which ends at %d", before.kind.Entry, before.Name, end)
+		}
+	}
+	for _, e := range entries {
+		if end := e.Extent.Off + e.Extent.Len; end > directory {
+			return e.Fault(tensor.ErrMalformed, "ends at %d, inside the central directory, which begins at %d", end, directory)
 		}
 	}
 	return nil

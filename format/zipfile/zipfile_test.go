@@ -3,8 +3,10 @@ package zipfile
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +127,81 @@ func TestOpenLetsLocalSizesBeElsewhere(t *testing.T) {
 	if _, err := open(file); err != nil {
 		t.Error(err)
 	}
+}
+
+// An ambiguous archive is one in which readers of zip files see different directories, or names.
+func TestOpenRefusesWhatOtherReadersSeeOtherwise(t *testing.T) {
+	plain, two := archive(t, nil, "abc"), archive(t, nil, "abc", "def")
+	size := len(plain) - endLength - (localHeader + 6) // of one directory
+	body, older := two[:len(two)-endLength-2*size], two[len(two)-endLength-2*size:][:size]
+	newer := two[len(two)-endLength-size : len(two)-endLength]
+	counted := func(file []byte, count byte) []byte {
+		file = bytes.Clone(file)
+		file[len(file)-endLength+10] = count
+		return file
+	}
+	for name, test := range map[string]struct {
+		file  []byte
+		words string
+	}{
+		"another directory by zip64": {
+			slices.Concat(body, older, newer, large(len(body)+2*size, 1, size, len(body)+size), small(1, size, len(body))), "end records disagree: 1 entries"},
+		"another offset than zip64": {
+			slices.Concat(body, older, newer, large(len(body)+2*size, 2, 2*size, len(body)), small(2, 2*size, len(body)+1)), "end records disagree"},
+		"a locator of elsewhere": {
+			slices.Concat(body, older, newer, large(len(body), 2, 2*size, len(body)), small(2, 2*size, len(body))), "zip64 end record is not there"},
+		"an older directory named": {
+			slices.Concat(body, older, newer, small(1, size, len(body))), "does not end where the record begins"},
+		"behind the end record":  {slices.Concat(body, older, newer, small(2, 2*size, len(body)+1)), "does not end where its end record begins"},
+		"bytes after it":         {slices.Concat(body, older, newer, []byte("gap"), small(2, 2*size, len(body))), "does not end where the end"},
+		"fewer by its length":    {slices.Concat(body, older, newer, small(2, size, len(body)+size)), "is damaged, or its end record, which counts 2"},
+		"fewer counted":          {counted(two, 1), "is damaged, or its end record, which counts 1 entries"},
+		"more counted":           {counted(two, 3), "is damaged, or its end record, which counts 3 entries"},
+		"65536 more counted":     {slices.Concat(body, older, newer, large(len(body)+2*size, 1<<16+2, 2*size, len(body)), small(1<<16-1, 2*size, len(body))), "has 65538 entries"},
+		"a zero byte in a name":  {archive(t, nil, "abc\x00d"), `thing "abc\x00d" has a zero byte`},
+		"inside the directory":   {archive(t, func(h *zip.FileHeader) { h.CompressedSize64, h.UncompressedSize64 = 10, 10 }, "abc"), "ends at 43, inside the central directory, which begins at 36"},
+		"inside the end records": {archive(t, func(h *zip.FileHeader) { h.CompressedSize64, h.UncompressedSize64 = 70, 70 }, "abc"), "inside the central directory"},
+	} {
+		entries, err := open(test.file)
+		if entries != nil || !errors.Is(err, tensor.ErrMalformed) || !strings.Contains(err.Error(), test.words) {
+			t.Errorf("%s: %d entries, %v; want %q", name, len(entries), err, test.words)
+		}
+	}
+}
+
+// torch.save writes both records whatever their numbers are, and NumPy has what is too large in one alone.
+func TestOpenTakesBothEndRecords(t *testing.T) {
+	two := archive(t, nil, "abc", "def")
+	at := len(two) - endLength
+	start := int(binary.LittleEndian.Uint32(two[at+16:]))
+	for name, record := range map[string][]byte{
+		"equal":    small(2, at-start, start),
+		"left out": small(1<<16-1, 1<<32-1, 1<<32-1),
+		"in part":  small(2, at-start, 1<<32-1),
+		"comment":  append(small(2, at-start, start)[:endLength-2], "\x03\x00abc"...),
+	} {
+		if entries, err := open(slices.Concat(two[:at], large(at, 2, at-start, start), record)); err != nil || len(entries) != 2 {
+			t.Errorf("%s: %d entries, %v", name, len(entries), err)
+		}
+	}
+}
+
+// small is an end record, and large the one for large files with its locator, written at an offset.
+func small(count, size, offset int) []byte {
+	b := append([]byte(endMark), 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(count))
+	b = binary.LittleEndian.AppendUint16(b, uint16(count))
+	b = binary.LittleEndian.AppendUint32(b, uint32(size))
+	b = binary.LittleEndian.AppendUint32(b, uint32(offset))
+	return append(b, 0, 0)
+}
+
+func large(at, count, size, offset int) []byte {
+	b := append([]byte(endMark64), 44, 0, 0, 0, 0, 0, 0, 0, 45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	for _, n := range []int{count, count, size, offset} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(b, locatorMark+"\x00\x00\x00\x00"...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(at))
+	return append(b, 1, 0, 0, 0)
 }
