@@ -129,7 +129,7 @@ func (d *directory) describe(info *tensor.Info, ne []uint64, id uint32) {
 func (d *directory) bigEndian() bool { return d.src.order == binary.BigEndian }
 
 func (d *directory) warn(format string, a ...any) {
-	d.header.Warnings = append(d.header.Warnings, fmt.Sprintf(format, a...))
+	d.header.Warn(format, a...)
 }
 
 func (d *directory) warnUnsized(name string, id uint32) {

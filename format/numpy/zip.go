@@ -82,7 +82,7 @@ func (a *archive) add(m *member) error {
 }
 
 func (a *archive) warn(m *member, reason string) {
-	a.header.Warnings = append(a.header.Warnings, fmt.Sprintf("member %q is not shown: %s", m.name, reason))
+	a.header.Warn("member %q is not shown: %s", m.name, reason)
 }
 
 func methodName(method uint16) string {

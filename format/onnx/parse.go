@@ -69,7 +69,7 @@ func (p *parser) addUnless(list []tensor.Info, where string) {
 }
 
 func (p *parser) warn(format string, a ...any) {
-	p.header.Warnings = append(p.header.Warnings, fmt.Sprintf(format, a...))
+	p.header.Warn(format, a...)
 }
 
 // fail records a fault of a tensor, at offset off.

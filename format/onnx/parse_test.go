@@ -400,3 +400,18 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// Three million Constants that nothing names made 29 times the memory of their file.
+func TestParseBoundsItsWarnings(t *testing.T) {
+	f32 := data(5, join(number(1, 1), number(2, 1), data(9, "1234")))
+	nameless := data(1, join(data(4, "Constant"), data(5, join(data(1, "value"), f32))))
+	const nodes = 5000
+	file := model(bytes.Repeat(nameless, nodes))
+	h, err := Parse(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(h.Warnings); n > nodes/2 || !strings.Contains(h.Warnings[n-2], "0 outputs") {
+		t.Errorf("%d warnings of %d nodes", n, nodes)
+	}
+}

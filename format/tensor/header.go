@@ -2,6 +2,17 @@
 // shape and place in a file, and the faults that a parser finds.
 package tensor
 
+import (
+	"fmt"
+	"strings"
+)
+
+// maxWarnings bounds the list of warnings, of which the rest is counted, and maxWarning the bytes of one.
+const (
+	maxWarnings = 1000
+	maxWarning  = 4 << 10
+)
+
 // A Header is what Parse of a container's package returns.
 type Header struct {
 	Format  string // `safetensors`, `gguf`, `pytorch`, `npy`, `npz`, `onnx`
@@ -14,9 +25,27 @@ type Header struct {
 
 	// Warnings name tensors that cannot be shown (and have no Info) with the reason, and oddities.
 	Warnings []string
+	Untold   int // warnings beyond the limit, which the last one counts
 	// Tolerable faults are harmless for reading (a gap, bytes after the last tensor). format refuses
 	// the file for the first of them, or with --lenient makes them warnings.
 	Tolerable []*FormatError
+}
+
+// Warn adds a warning. A file of many small faults must not make a list many times its own size.
+func (h *Header) Warn(format string, a ...any) {
+	if len(h.Warnings) < maxWarnings {
+		w := fmt.Sprintf(format, a...)
+		if len(w) > maxWarning {
+			w = strings.ToValidUTF8(w[:maxWarning], "") + "…"
+		}
+		h.Warnings = append(h.Warnings, w)
+		return
+	}
+	if h.Untold == 0 {
+		h.Warnings = append(h.Warnings, "")
+	}
+	h.Untold++
+	h.Warnings[maxWarnings] = fmt.Sprintf("%d more of the like", h.Untold)
 }
 
 // An Extent is a byte range of a file. A parser has checked that Off+Len neither overflows nor

@@ -23,8 +23,6 @@ const (
 	maxName  = 64 << 10
 	maxNames = 1 << 28
 	maxPath  = 1 << 20
-	// maxWarnings bounds the list of warnings; the rest is counted.
-	maxWarnings = 1000
 )
 
 // A walk finds the tensors below the root of a pickle and names them by their path.
@@ -38,7 +36,6 @@ type walk struct {
 	names   map[string]int
 	visits  int // that are left
 	letters int // of all names
-	dropped int // warnings beyond the limit
 }
 
 // A frame is a container whose children are being visited. Frames are a list and not Go's stack, so
@@ -71,9 +68,6 @@ func (w *walk) tensors(root any) error {
 			continue
 		}
 		err = w.visit(w.step(f))
-	}
-	if w.dropped > 0 {
-		w.h.Warnings = append(w.h.Warnings, fmt.Sprintf("%d more warnings", w.dropped))
 	}
 	return err
 }
@@ -220,11 +214,7 @@ func (w *walk) unique(name string) string {
 
 // warn says something of the tensor at the path.
 func (w *walk) warn(format string, a ...any) {
-	if len(w.h.Warnings) >= maxWarnings {
-		w.dropped++
-		return
-	}
-	w.h.Warnings = append(w.h.Warnings, fmt.Sprintf("tensor %q ", clip(string(w.path)))+fmt.Sprintf(format, a...))
+	w.h.Warn("tensor %q %s", clip(string(w.path)), fmt.Sprintf(format, a...))
 }
 
 // report turns what is wrong with a value into a warning where weightfs has no way to show it, else
