@@ -18,7 +18,11 @@ func (m *mounting) observe(log *slog.Logger) *metrics.Metrics {
 		m.fs.Observer = counts
 	}
 	m.openFlags.opened = func(c *format.Checkpoint) {
-		log.Debug("opened", "source", c.Source, "format", c.Format, "tensors", c.Len(), "took", c.Took, "from_index", c.FromIndex)
+		facts := []any{"source", c.Source, "format", c.Format, "tensors", c.Len(), "took", c.Took, "from_index", c.FromIndex}
+		if c.Missed != "" {
+			facts = append(facts, "reason", c.Missed)
+		}
+		log.Debug("opened", facts...)
 		if counts != nil {
 			counts.CheckpointOpened(c)
 		}

@@ -10,6 +10,7 @@ import (
 	"weightfs/format/decode"
 	"weightfs/format/elements"
 	"weightfs/format/index"
+	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
 
@@ -23,11 +24,14 @@ type Checkpoint struct {
 
 	Took      time.Duration // of opening: detect, parse, tree
 	FromIndex bool          // it was not parsed: an index of an earlier time was there
+	Missed    string        // why none was used; empty with FromIndex
 
 	opt          Options
 	started      time.Time // of opening
-	dir          string    // of its files
+	found        set.Set   // its files, but for the weight_map
+	faults       []string  // the warnings that are none of found
 	stem         string    // of assembled/STEM.safetensors
+	listed       bool      // found is newer than the index
 	side         []sideFile
 	own          []ownFile // for files/
 	dataStart    []int64   // of each shard: what data_offsets are relative to, 0 for none

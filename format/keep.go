@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"weightfs/disk"
 	"weightfs/format/elements"
 	"weightfs/format/index"
+	"weightfs/format/set"
 	"weightfs/format/tensor"
 )
 
@@ -30,13 +32,14 @@ const keepSettled = 20 * time.Millisecond
 
 // A kept is the head of an index file: the checkpoint but for its tensors.
 type kept struct {
-	Name, Format, Stem, Dir string
-	Files                   []keptFile
-	Side                    []keptFile
-	Own                     []ownFile
-	Warnings                []string
-	Meta                    json.RawMessage
-	Witnesses               []witness
+	Found     set.Set
+	Faults    []string
+	Format    string
+	Files     []keptFile
+	Parsed    []ownFile // on whose content the tensors depend
+	Meta      json.RawMessage
+	Witnesses []witness // of what was parsed: in another state it is another checkpoint
+	Listed    []witness // of what Found depends on: in another state it is found once more
 }
 
 type keptFile struct {
@@ -59,7 +62,7 @@ func (o Options) keepPath(source string) (string, bool) {
 // failure is no fault of the checkpoint; it may run while the tree is in use.
 func (c *Checkpoint) Keep() {
 	path, ok := c.opt.keepPath(c.Source)
-	if !ok || c.FromIndex || c.Took < keepAfter {
+	if !ok || c.FromIndex && !c.listed || c.Took < keepAfter {
 		return
 	}
 	head, err := c.keptHead()
@@ -73,25 +76,29 @@ func (c *Checkpoint) Keep() {
 
 // keptHead has absolute paths: the next to open the source may be in another directory.
 func (c *Checkpoint) keptHead() ([]byte, error) {
-	k := kept{Name: c.Name, Format: c.Format, Stem: c.stem, Warnings: c.Warnings, Meta: tensor.AppendJSON(nil, c.Meta())}
+	k := kept{Found: c.found, Faults: c.faults, Format: c.Format, Meta: tensor.AppendJSON(nil, c.Meta())}
 	var p absolute
-	k.Dir = p.of(c.dir)
+	k.Found.Dir = p.of(c.found.Dir)
+	listed := []string{p.of(c.Source), k.Found.Dir}
 	for i, s := range c.Shards {
 		k.Files = append(k.Files, keptFile{s.Name, p.of(s.Path), s.Format, c.dataStart[i]})
 	}
-	for i := range c.side {
-		k.Side = append(k.Side, keptFile{Name: c.side[i].name, Path: p.of(c.side[i].path)})
-	}
-	for _, f := range c.own {
+	for i, f := range c.own {
 		f.Path = p.of(f.Path)
-		k.Own = append(k.Own, f)
+		if i < len(c.Shards) || f.Name == c.found.Index || slices.Contains(quantizationFiles, f.Name) {
+			k.Parsed = append(k.Parsed, f)
+		} else {
+			listed = append(listed, f.Path)
+		}
 	}
-	source := p.of(c.Source)
 	if p.err != nil {
 		return nil, p.err
 	}
 	var err error
-	if k.Witnesses, err = c.witnesses(source, &k); err != nil {
+	if k.Witnesses, err = c.parsedWitnesses(&k); err == nil {
+		k.Listed, err = c.witnesses(listed)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(k)
@@ -106,20 +113,24 @@ func (a *absolute) of(path string) string {
 	return abs
 }
 
-// witnesses are the states of all that was opened, and of the links on the way there. What was parsed must
-// be what is there now, or the index would pass for one of other files.
-func (c *Checkpoint) witnesses(source string, k *kept) ([]witness, error) {
-	paths := []string{source, k.Dir}
-	for _, f := range k.Own {
+// parsedWitnesses are the states of all that was parsed. It must be what is there now, or the index would
+// pass for one of other files.
+func (c *Checkpoint) parsedWitnesses(k *kept) ([]witness, error) {
+	var paths []string
+	for _, f := range k.Parsed {
 		paths = append(paths, f.Path)
 	}
 	for i, s := range c.Shards {
-		paths = append(paths, k.Files[i].Path)
 		open, err := s.witness(k.Files[i].Path)
 		if now, nerr := witnessOf(open.Path); err != nil || nerr != nil || now != open {
 			return nil, fmt.Errorf("%s is not the file that was parsed", open.Path)
 		}
 	}
+	return c.witnesses(paths)
+}
+
+// witnesses are the states of files, and of the links on the way there, since before opening began.
+func (c *Checkpoint) witnesses(paths []string) ([]witness, error) {
 	list, err := witnessesOf(paths)
 	for _, w := range list {
 		if w.changed().After(c.started.Add(-keepSettled)) {
@@ -129,13 +140,31 @@ func (c *Checkpoint) witnesses(source string, k *kept) ([]witness, error) {
 	return list, err
 }
 
+// compare tells whether all is still in the state that it was in.
+func compare(list []witness) error {
+	for _, w := range list {
+		if now, err := w.again(); err != nil || now != w {
+			return fmt.Errorf("%s has changed since", w.Path)
+		}
+	}
+	return nil
+}
+
+var (
+	errNoIndexes = errors.New("indexes are neither used nor kept")
+	errNotKept   = errors.New("none is kept")
+)
+
 // recall opens a checkpoint from the index of an earlier time. Anything amiss is a reason to parse.
 func recall(source string, opt Options) (*Checkpoint, error) {
 	path, ok := opt.keepPath(source)
 	if !ok {
-		return nil, os.ErrNotExist
+		return nil, errNoIndexes
 	}
 	f, st, err := disk.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errNotKept
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,16 +180,46 @@ func recall(source string, opt Options) (*Checkpoint, error) {
 	if err := json.Unmarshal(head, &k); err != nil {
 		return nil, err
 	}
-	for _, w := range k.Witnesses {
-		if now, err := w.again(); err != nil || now != w {
-			return nil, fmt.Errorf("%s has changed since", w.Path)
+	if err := compare(k.Witnesses); err != nil {
+		return nil, err
+	}
+	k.Found.Dir = spelling(source)(k.Found.Dir)
+	listed := len(k.Found.Missing) > 0 || compare(k.Listed) != nil
+	if listed {
+		if err := k.find(source, opt); err != nil {
+			return nil, err
 		}
 	}
 	c, err := k.checkpoint(source, x, opt)
 	if err == nil {
+		c.listed = listed
 		cachedir.Used(path)
 	}
 	return c, err
+}
+
+// find lists the checkpoint's files again. The index is of use while those that were parsed are the same;
+// others may have come and gone.
+func (k *kept) find(source string, opt Options) error {
+	s, err := set.Find(source, set.Options{Partial: opt.Partial})
+	if err != nil {
+		return err
+	}
+	old := &k.Found
+	same := s.Dir == old.Dir && s.Index == old.Index && slices.Equal(s.Files, old.Files) && slices.Equal(s.Missing, old.Missing)
+	for _, name := range quantizationFiles {
+		same = same && slices.Contains(s.Side, name) == slices.Contains(old.Side, name)
+	}
+	var p absolute
+	for _, f := range k.Parsed {
+		same = same && p.of(s.Path(f.Name)) == f.Path
+	}
+	if !same || p.err != nil {
+		return fmt.Errorf("%s holds other files of the checkpoint since", s.Dir)
+	}
+	s.Map = nil
+	k.Found = *s
+	return nil
 }
 
 // witnessed tells that an open shard is the file of which the index tells.
@@ -175,10 +234,11 @@ func (k *kept) witnessed(s *Shard, path string) error {
 func (k *kept) checkpoint(source string, x *index.Index, opt Options) (*Checkpoint, error) {
 	shown := spelling(source)
 	c := &Checkpoint{
-		Source: source, Name: k.Name, Format: k.Format, Warnings: k.Warnings, FromIndex: true,
-		opt: opt, stem: k.Stem, dir: shown(k.Dir), own: k.Own, index: x,
+		Source: source, Name: k.Found.Name, Format: k.Format, FromIndex: true,
+		opt: opt, stem: k.Found.Stem, found: k.Found, faults: k.Faults, index: x,
 		unpacker: elements.NewUnpacker(opt.unpackDir(), opt.unpackLimit()),
 	}
+	c.Warnings = slices.Concat(c.found.Warnings, c.faults)
 	for _, f := range k.Files {
 		s, err := OpenShard(f.Name, shown(f.Path))
 		if err == nil {
@@ -192,12 +252,7 @@ func (k *kept) checkpoint(source string, x *index.Index, opt Options) (*Checkpoi
 		s.Format = f.Format
 		c.dataStart = append(c.dataStart, f.DataStart)
 	}
-	for _, f := range k.Side {
-		c.side = append(c.side, sideFile{name: f.Name, path: shown(f.Path)})
-	}
-	for i := range c.own {
-		c.own[i].Path = shown(c.own[i].Path)
-	}
+	c.others()
 	c.meta = func() tensor.Object { return parseObject(k.Meta) }
 	c.prepare()
 	return c, nil

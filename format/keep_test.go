@@ -55,9 +55,11 @@ func TestStaleIndexIsMadeAgain(t *testing.T) {
 	path, opt := keptSample(t)
 	openTest(t, path, opt).Keep()
 	for name, change := range map[string]func() error{
-		"shard touched":   func() error { return os.Chtimes(path, time.Now(), time.Unix(1e9, 0)) },
-		"side file added": func() error { return os.WriteFile(filepath.Join(filepath.Dir(path), "tokenizer.json"), nil, 0o644) },
-		"shard's mode":    func() error { return os.Chmod(path, 0o600) },
+		"shard touched": func() error { return os.Chtimes(path, time.Now(), time.Unix(1e9, 0)) },
+		"config added": func() error {
+			return os.WriteFile(filepath.Join(filepath.Dir(path), "quantize_config.json"), nil, 0o644)
+		},
+		"shard's mode": func() error { return os.Chmod(path, 0o600) },
 		"shard overwritten": func() error {
 			b, err := os.ReadFile(path)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +52,11 @@ func Open(path string, opt Options) (*Checkpoint, error) {
 	start := time.Now()
 	c, err := recall(path, opt)
 	if err != nil {
-		c, err = open(path, opt)
-	}
-	if err != nil {
-		return nil, err
+		missed := err.Error()
+		if c, err = open(path, opt); err != nil {
+			return nil, err
+		}
+		c.Missed = missed
 	}
 	c.started, c.Took = start, time.Since(start)
 	return c, nil
@@ -70,7 +72,8 @@ func open(path string, opt Options) (*Checkpoint, error) {
 
 // OpenSet opens the files of a set that was found at source.
 func OpenSet(source string, s *set.Set, opt Options) (*Checkpoint, error) {
-	c := &Checkpoint{Source: source, Name: s.Name, opt: opt, stem: s.Stem}
+	c := &Checkpoint{Source: source, Name: s.Name, opt: opt, stem: s.Stem, found: *s}
+	c.found.Map = nil
 	o := opening{c: c, set: s}
 	if err := o.run(); err != nil {
 		c.Close()
@@ -98,7 +101,6 @@ func (o *opening) run() error {
 	if err := o.checkSplits(); err != nil {
 		return err
 	}
-	c.Warnings = append(c.Warnings, o.set.Warnings...)
 	c.dataStart = make([]int64, len(o.headers))
 	for i, h := range o.headers {
 		if err := o.take(i, h); err != nil {
@@ -114,7 +116,9 @@ func (o *opening) run() error {
 	if !c.opt.chooses() {
 		o.checkWeights()
 	}
-	o.others()
+	c.faults = c.Warnings
+	c.Warnings = slices.Concat(c.found.Warnings, c.faults)
+	c.others()
 	c.unpacker = elements.NewUnpacker(c.opt.unpackDir(), c.opt.unpackLimit())
 	c.meta = func() tensor.Object { return o.meta }
 	c.prepare()
@@ -284,20 +288,18 @@ func (o *opening) warn(format string, a ...any) {
 }
 
 // others lists the checkpoint's files that hold no weights.
-func (o *opening) others() {
-	c := o.c
+func (c *Checkpoint) others() {
 	for _, s := range c.Shards {
 		c.own = append(c.own, ownFile{s.Name, s.Path})
 	}
-	if o.set.Index != "" {
-		c.own = append(c.own, ownFile{o.set.Index, o.set.Path(o.set.Index)})
+	if name := c.found.Index; name != "" {
+		c.own = append(c.own, ownFile{name, c.found.Path(name)})
 	}
-	for _, name := range o.set.Side {
-		path := o.set.Path(name)
+	for _, name := range c.found.Side {
+		path := c.found.Path(name)
 		c.own = append(c.own, ownFile{name, path})
 		c.side = append(c.side, sideFile{name: name, path: path})
 	}
-	c.dir = o.set.Dir
 }
 
 func (o Options) unpackDir() string { return cmp.Or(o.UnpackDir, os.TempDir()) }

@@ -56,9 +56,12 @@ func (c *Checkpoint) find(name string) (tensor.Info, io.ReaderAt, bool) {
 // configMost bounds a config.json that is read for what it says of quantisation.
 const configMost = 1 << 20
 
-// readQuantization looks into the checkpoint's config.json and quantize_config.json.
+// quantizationFiles are the side files on which it depends how a tensor is decoded.
+var quantizationFiles = []string{"config.json", "quantize_config.json"}
+
+// readQuantization looks into the checkpoint's quantizationFiles.
 func (c *Checkpoint) readQuantization() decode.Config {
-	for _, name := range []string{"config.json", "quantize_config.json"} {
+	for _, name := range quantizationFiles {
 		for i := range c.side {
 			if c.side[i].name != name {
 				continue

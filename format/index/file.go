@@ -16,7 +16,7 @@ import (
 // machine of this byte order, would write it is no index: it is a cache, and is made again.
 const (
 	fileMagic   = "weightfs"
-	fileVersion = 4 // raise it with every change of a section, of a DType's number, of a view's flag, or of what a parser shows
+	fileVersion = 5 // raise it with every change of a section, of a DType's number, of a view's flag, or of what a parser shows
 	sections    = 7
 	headerSize  = 8 + 4 + 4 + 8*sections + 8
 	chunkSize   = 4 << 20

@@ -33,13 +33,13 @@ type Set struct {
 	Index    string     // file name of the index; empty without one
 	Files    []string   // the files that hold weights, in natural order
 	Missing  []string   // named but not there; only with Options.Partial
-	Map      *WeightMap // the index's weight_map; nil without an index
+	Map      *WeightMap `json:"-"` // the index's weight_map; nil without an index
 	Side     []string   // small files that belong to the model: its config, tokenizer and so on
 	Warnings []string   // what was left out, each a sentence
 
 	// Rename is the checkpoint's name of a tensor that a file of the set calls so; nil where the
 	// files' names are the names.
-	Rename func(file, tensor string) string
+	Rename func(file, tensor string) string `json:"-"`
 }
 
 // Path is where a file of the set lies.
