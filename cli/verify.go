@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ func (a *app) verify() *cobra.Command {
 		SuggestFor: []string{"check", "validate"},
 		Short:      "Check checkpoints: structure, hashes, NaN",
 		Long: `Check checkpoints: the structure of every file, those faults too that --lenient would accept, and
-that every byte range can be read. Of a directory all checkpoints in it and below it are checked.
+that every byte range can be read. Of a directory all checkpoints in it and below it are checked,
+with --sums only the one that it is.
 
   --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
                hub and of Ollama) with their names, all with what an earlier --hash read, and what
@@ -58,7 +60,7 @@ func (v *verifying) run(sources []string) error {
 			return err
 		}
 	}
-	targets := slices.Concat(mapEach(sources, findAll)...)
+	targets := slices.Concat(mapEach(sources, v.findAll)...)
 	if v.sums != nil && len(targets) != 1 {
 		return usageError("--sums takes one checkpoint, not %d", len(targets))
 	}
@@ -89,13 +91,15 @@ func mapEach[T, U any](list []T, f func(T) U) []U {
 
 // A target is a checkpoint to look at, or why it is none.
 type target struct {
-	name  string
-	place store.Place
-	err   error
+	name   string
+	place  store.Place
+	err    error
+	walked bool     // what lies beside it is a target too, or left
+	left   []string // what is not looked at
 }
 
-// findAll gives the checkpoint that a source is, or all that it holds.
-func findAll(source string) []target {
+// findAll gives all checkpoints that a source is or holds.
+func (v *verifying) findAll(source string) []target {
 	place, err := resolve(source)
 	if err != nil {
 		return []target{{name: source, err: err}}
@@ -103,9 +107,7 @@ func findAll(source string) []target {
 	_, err = place.Find(set.Options{Partial: true})
 	_, several := errors.AsType[*set.SeveralError](err)
 	if _, none := errors.AsType[*set.NoneError](err); !several && !none {
-		list := []target{{name: source, place: place}} // another fault is found again
-		store.WalkBelow(place, func(f store.Found) { list = append(list, targetOf(source, f)) })
-		return list
+		return v.withOthers(target{name: source, place: place}) // another fault is found again
 	}
 	library, lerr := store.NewLibrary(place.Path, set.Options{}, nil)
 	if lerr != nil {
@@ -113,17 +115,44 @@ func findAll(source string) []target {
 	}
 	var list []target
 	library.Walk(func(f store.Found) {
-		t := targetOf(source, f)
-		list = append(list, t)
-		if f.Err == nil {
-			store.WalkBelow(f.Place, func(f store.Found) { list = append(list, targetOf(t.name, f)) })
+		if t := targetOf(source, f); f.Err == nil {
+			list = append(list, v.withOthers(t)...)
+		} else {
+			list = append(list, t)
 		}
 	})
 	return list
 }
 
+// withOthers adds to a checkpoint that is a directory those that it holds besides. --sums is about one, and
+// compares what lies beside that.
+func (v *verifying) withOthers(t target) []target {
+	if st, err := os.Stat(t.place.Path); err == nil && st.IsDir() {
+		t.walked = true
+	}
+	var others []target
+	store.WalkOthers(t.place, func(f store.Found) {
+		_, summed := v.sums[f.Name]
+		switch {
+		case v.sums == nil && !bare(f):
+			others = append(others, targetOf(t.name, f))
+		case !summed:
+			t.left = append(t.left, f.Name)
+		}
+	})
+	return append([]target{t}, others...)
+}
+
+// bare tells an index of which no file is there: beside the weights of a model in one format a download
+// leaves the index of those in another.
+func bare(f store.Found) bool {
+	_, err := f.Place.Find(set.Options{Partial: true})
+	missing, ok := errors.AsType[*set.IncompleteError](err)
+	return ok && !missing.Partial && missing.Index == filepath.Base(f.Place.Path)
+}
+
 func targetOf(source string, f store.Found) target {
-	return target{strings.TrimSuffix(source, "/") + "/" + f.Name, f.Place, f.Err}
+	return target{name: strings.TrimSuffix(source, "/") + "/" + f.Name, place: f.Place, err: f.Err, walked: true}
 }
 
 // check looks at one checkpoint. Faults go into the report; the error is why it cannot be looked at.
@@ -132,7 +161,7 @@ func (v *verifying) check(r *report, t target, label string) error {
 	if err != nil || s == nil {
 		return err
 	}
-	rest := notOf(s, t.place)
+	rest := slices.Concat(t.left, unnamed(s, t))
 	if len(rest) > 0 {
 		r.warnings = append(r.warnings, "not checked, as no part of it: "+set.Enumerate(rest, 10)+" (name them to check them)")
 	}
@@ -151,8 +180,8 @@ func (v *verifying) check(r *report, t target, label string) error {
 	defer c.Close()
 	r.format, r.tensors = c.Format, c.Len()
 	for _, w := range c.Warnings {
-		if len(rest) > 0 && strings.HasPrefix(w, set.LeftOut) {
-			continue // they are named already
+		if t.walked && strings.HasPrefix(w, set.LeftOut) {
+			continue // they are checked, or named already
 		}
 		if !r.knows(w) && (missing == nil || !strings.Contains(missing.Error(), w)) {
 			r.warnings = append(r.warnings, w)
@@ -162,14 +191,14 @@ func (v *verifying) check(r *report, t target, label string) error {
 	return nil
 }
 
-// notOf names the other checkpoints that lie beside the one that a directory is taken for.
-func notOf(s *set.Set, p store.Place) []string {
-	look, err := set.Look(p.Path)
-	if err != nil || p.Blobs != nil {
+// unnamed are the files that look like parts of a checkpoint, and its index does not name.
+func unnamed(s *set.Set, t target) []string {
+	look, err := set.Look(s.Dir)
+	if err != nil || !t.walked || s.Index == "" {
 		return nil
 	}
-	return slices.DeleteFunc(look.Candidates, func(name string) bool {
-		return name == s.Index || slices.Contains(s.Files, name) || slices.Contains(s.Missing, name)
+	return slices.DeleteFunc(look.PartsFor(s.Index), func(name string) bool {
+		return slices.Contains(s.Files, name) || slices.Contains(s.Missing, name)
 	})
 }
 

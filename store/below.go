@@ -8,12 +8,16 @@ import (
 	"weightfs/format/set"
 )
 
-// WalkBelow finds the checkpoints in the directories below the one checkpoint that a directory is,
-// which a mount of that one does not show. Their names are relative to the directory. Its own files in
-// directories, as an index names them, are none of them.
-func WalkBelow(p Place, visit func(Found)) { walkBelow(p.Path, "", nil, visit) }
+// WalkOthers finds the checkpoints in a directory besides the one that it is: the files beside it, and all
+// in the directories below. A mount of that one does not show them. Their names are relative to the
+// directory. Its own files in directories, as an index names them, are none of them.
+func WalkOthers(p Place, visit func(Found)) {
+	if p.Blobs == nil {
+		walkOthers(p.Path, "", nil, visit)
+	}
+}
 
-func walkBelow(dir, prefix string, chain []string, visit func(Found)) {
+func walkOthers(dir, prefix string, chain []string, visit func(Found)) {
 	if !isDir(dir) {
 		return
 	}
@@ -35,12 +39,50 @@ func walkBelow(dir, prefix string, chain []string, visit func(Found)) {
 			}
 			place, err := e.resolve()
 			visit(Found{Name: name, Place: place, Err: err})
-			if err == nil && place.Blobs == nil && isDir(place.Path) {
-				walkBelow(place.Path, name+"/", chain, visit)
+			if err == nil && place.Blobs == nil {
+				walkOthers(place.Path, name+"/", chain, visit)
 			}
 		}
 	}
-	walk(prefix, l.hidden(dir, chain))
+	look, err := set.Look(dir)
+	if err != nil || kindOf(look) != lone || len(look.Candidates) == 1 && len(look.Dirs) == 0 {
+		return // to find the set is to parse its index
+	}
+	own := ownNames(look)
+	walk(prefix, append(beside(look, own), l.belowLone(look, own, chain)...))
+}
+
+// ownNames are the files of the checkpoint that a directory is, and what else stands for it there.
+func ownNames(look *set.Survey) map[string]bool {
+	own := map[string]bool{look.Choice: true}
+	if s, err := set.Find(look.Dir, set.Options{Partial: true}); err == nil {
+		for _, file := range slices.Concat(s.Files, s.Missing) {
+			own[file] = true
+		}
+	}
+	return own
+}
+
+// beside are the files in a directory that are checkpoints of their own.
+func beside(look *set.Survey, own map[string]bool) (entries []entry) {
+	for _, name := range look.Candidates {
+		if !own[name] {
+			entries = append(entries, atPath(name, filepath.Join(look.Dir, name)))
+		}
+	}
+	return entries
+}
+
+// belowLone are the entries of the directories below one that is a checkpoint, but those of its own files.
+func (l *Library) belowLone(look *set.Survey, own map[string]bool, chain []string) []entry {
+	tops := map[string]bool{}
+	for file := range own {
+		if top, _, below := strings.Cut(file, "/"); below {
+			tops[top] = true
+		}
+	}
+	dirs := slices.DeleteFunc(slices.Clone(look.Dirs), func(name string) bool { return tops[name] })
+	return entriesOf(dirs, func(name string) []entry { return l.below(name, filepath.Join(look.Dir, name), chain) })
 }
 
 // hidden are the entries of a lone checkpoint's directories.
@@ -49,22 +91,13 @@ func (l *Library) hidden(dir string, chain []string) []entry {
 	if err != nil || kindOf(look) != lone || len(look.Dirs) == 0 {
 		return nil // to find the set is to parse its index
 	}
-	own := map[string]bool{}
-	if s, err := set.Find(dir, set.Options{Partial: true}); err == nil {
-		for _, file := range slices.Concat(s.Files, s.Missing) {
-			if top, _, below := strings.Cut(file, "/"); below {
-				own[top] = true
-			}
-		}
-	}
-	dirs := slices.DeleteFunc(look.Dirs, func(name string) bool { return own[name] })
-	return entriesOf(dirs, func(name string) []entry { return l.below(name, filepath.Join(dir, name), chain) })
+	return l.belowLone(look, ownNames(look), chain)
 }
 
 // mostCounted bounds how many directories are read to count checkpoints: what is larger is not counted.
 const mostCounted = 200
 
-// CountBelow counts by their names the checkpoints that WalkBelow would find first: those of the
+// CountBelow counts by their names the checkpoints that WalkOthers would find below first: those of the
 // directories below and, where these are directories of checkpoints, of the ones in them. A snapshot of
 // the hub's cache is one checkpoint whatever is below it. all is false when there may be more.
 func CountBelow(p Place) (n int, all bool) {

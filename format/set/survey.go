@@ -3,6 +3,7 @@ package set
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -281,6 +282,22 @@ func (g *numberedSet) namedBy(index string) bool {
 		stem += "." + strings.TrimSuffix(index[i+len(".index."):], ".json")
 	}
 	return stem == g.modelStem()
+}
+
+// PartsFor lists the parts of numbered sets for which an index stands by its name. It may name others.
+func (s *Survey) PartsFor(index string) (names []string) {
+	f := familyOf(indexOf(index))
+	if f == nil {
+		return nil
+	}
+	sets, _ := group(s.weights(f))
+	for _, g := range sets {
+		if g.namedBy(index) {
+			names = slices.AppendSeq(names, maps.Values(g.parts))
+		}
+	}
+	slices.SortFunc(names, naturally)
+	return names
 }
 
 // components keeps the directories that hold weights; false when none does.
