@@ -27,8 +27,8 @@ that every byte range can be read. Of a directory all checkpoints in it and belo
 with --sums only the one that it is.
 
   --hash       read everything, and compare files that are named by their SHA-256 (in the caches of the
-               hub and of Ollama) with their names, all with what an earlier --hash read, and what
-               an .npz holds with its CRC-32
+               hub and of Ollama) with their names, all with what an earlier --hash read, unless they
+               changed since, which a warning says, and what an .npz holds with its CRC-32
   --sums FILE  compare with what sha256sum wrote of the files, those beside the weights too, or with a
                SHA256SUMS of the tree
   --nan        look for NaN and infinities

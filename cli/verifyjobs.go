@@ -31,7 +31,7 @@ type job struct {
 
 // read does what there is to do in the order of the files, on all cores.
 func (v *verifying) read(r *report, c *format.Checkpoint, dir, label string) {
-	p := v.plan(c)
+	p := v.plan(r, c)
 	p.beside(dir)
 	jobs := slices.Concat(p.jobs...)
 	total := int64(0)
@@ -61,14 +61,15 @@ func (v *verifying) read(r *report, c *format.Checkpoint, dir, label string) {
 // A plan is the jobs for one checkpoint, by shard: what is read twice is still in memory then.
 type plan struct {
 	*verifying
-	c    *format.Checkpoint
-	jobs [][]job
-	real []string // paths of the shards without links
-	left sumsFile // of --sums, what there is nothing yet to compare with
+	found *report
+	c     *format.Checkpoint
+	jobs  [][]job
+	real  []string // paths of the shards without links
+	left  sumsFile // of --sums, what there is nothing yet to compare with
 }
 
-func (v *verifying) plan(c *format.Checkpoint) *plan {
-	p := &plan{verifying: v, c: c, jobs: make([][]job, len(c.Shards)), left: maps.Clone(v.sums)}
+func (v *verifying) plan(r *report, c *format.Checkpoint) *plan {
+	p := &plan{verifying: v, found: r, c: c, jobs: make([][]job, len(c.Shards)), left: maps.Clone(v.sums)}
 	number := make(map[*format.Shard]int, len(c.Shards))
 	for i, s := range c.Shards {
 		number[s] = i
@@ -112,7 +113,7 @@ func (p *plan) file(i int) {
 		}
 	}
 	p.jobs[i] = append(p.jobs[i], job{s.Size(), true, func(read func(int)) *tensor.FormatError {
-		return checkFile(p.c, i, want, named, read)
+		return p.checkFile(i, want, named, read)
 	}})
 	if p.hash && s.Format == "npz" {
 		p.members(i, s)
@@ -208,18 +209,23 @@ func (v *verifying) again(part string) bool {
 }
 
 // checkFile reads a file whole and compares its hash.
-func checkFile(c *format.Checkpoint, i int, want [32]byte, named bool, read func(n int)) *tensor.FormatError {
-	s := c.Shards[i]
+func (p *plan) checkFile(i int, want [32]byte, named bool, read func(n int)) *tensor.FormatError {
+	s := p.c.Shards[i]
 	fault := &tensor.FormatError{File: s.Path, Off: -1, Err: tensor.ErrMalformed}
-	switch r, err := c.RedigestFile(i, read); {
+	r, err := p.c.RedigestFile(i, read)
+	switch {
 	case err != nil:
-		because(fault, err)
+		return because(fault, err)
 	case named && r.SHA256 != want:
 		fault.Msg = fmt.Sprintf("the SHA-256 is %x, not %x", r.SHA256, want)
-	default:
+		return fault
+	case named:
 		return nil
 	}
-	return fault
+	if at, changed := p.c.ChangedSince(i, r); changed {
+		p.found.warn(fmt.Sprintf("%s: changed since %s: not compared with what was read before", s.Name, at.Format("2006-01-02 15:04:05")))
+	}
+	return nil
 }
 
 // A tensorJob checks one tensor.

@@ -21,9 +21,10 @@ type report struct {
 	warnings []string
 	trouble  error // why it could not be checked
 
-	mu     sync.Mutex
-	faults []*tensor.FormatError
-	shown  *progress
+	mu      sync.Mutex
+	faults  []*tensor.FormatError
+	changed []string // warnings of files that are not as they were
+	shown   *progress
 }
 
 func (v *verifying) fault(r *report, f *tensor.FormatError) {
@@ -35,13 +36,22 @@ func (v *verifying) fault(r *report, f *tensor.FormatError) {
 	}
 }
 
+// warn is for jobs, which run side by side.
+func (r *report) warn(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = append(r.changed, text)
+}
+
 // knows tells whether a warning has been reported as a fault.
 func (r *report) knows(warning string) bool {
 	return slices.ContainsFunc(r.faults, func(f *tensor.FormatError) bool { return f.Error() == warning })
 }
 
-// sort puts the faults in the order of the files, whichever core found them first.
+// sort puts the faults and warnings in the order of the files, whichever core found them first.
 func (r *report) sort() {
+	slices.Sort(r.changed)
+	r.warnings = append(r.warnings, r.changed...)
 	slices.SortStableFunc(r.faults, func(a, b *tensor.FormatError) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,9 @@ type Store struct {
 	id      identity
 	records []byte // of all results
 	at      map[key]int
-	saved   int // how many of the records' bytes the cache holds
+	earlier []byte    // records of an earlier state of the file
+	seenAt  time.Time // when that was the state
+	saved   int       // how many of the records' bytes the cache holds
 	savedAt time.Time
 	clean   bool // the file in the cache is as records says
 }
@@ -149,8 +152,14 @@ func (s *Store) load() {
 	if s.dir == "" {
 		return
 	}
-	b, err := readCache(s.name())
-	if err != nil || len(b) < headLen || string(b[:headLen]) != string(s.id.head()) {
+	b, at, err := readCache(s.name())
+	if err != nil || len(b) < headLen {
+		return
+	}
+	if string(b[:headLen]) != string(s.id.head()) {
+		if string(b[:len(magic)]) == magic && sealed(b[:headLen]) {
+			s.earlier, s.seenAt = b[headLen:], at
+		}
 		return
 	}
 	cachedir.Used(s.name())
@@ -166,16 +175,36 @@ func (s *Store) load() {
 	s.saved = len(s.records)
 }
 
-func readCache(name string) ([]byte, error) {
+func readCache(name string) (b []byte, at time.Time, err error) {
 	f, st, err := disk.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	defer f.Close()
 	if st.Size() > headLen+recordsMax*recordLen {
-		return nil, errors.ErrUnsupported
+		return nil, at, errors.ErrUnsupported
 	}
-	return io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
+	b, err = io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
+	return b, st.ModTime(), err
+}
+
+// ChangedSince tells when the file was last seen in an earlier state, if a hash of that was kept which does
+// not stand for the bytes of a tensor that now have the hash sum.
+func (s *Store) ChangedSince(t *tensor.Info, sum [sha256.Size]byte) (at time.Time, changed bool) {
+	s.get(keyOf(t)) // it loads
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := s.earlier; len(b) >= recordLen; b = b[recordLen:] {
+		k, r, ok := parseRecord(b[:recordLen])
+		switch {
+		case !ok || r.Has&Hash == 0:
+		case k == keyOf(t):
+			return s.seenAt, r.SHA256 != sum
+		default:
+			changed = true // of another size, the whole file has another key
+		}
+	}
+	return s.seenAt, changed
 }
 
 // unwritable is for the one line that says so, of however many files.

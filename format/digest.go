@@ -3,6 +3,7 @@ package format
 import (
 	"io"
 	"strings"
+	"time"
 
 	"weightfs/digest"
 	"weightfs/format/tensor"
@@ -46,10 +47,19 @@ func (c *Checkpoint) digest(i int, want digest.Parts, read func(n int), sum dige
 // RedigestFile reads a shard whole and gives its hash, as Redigest does.
 func (c *Checkpoint) RedigestFile(shard int, read func(n int)) (digest.Result, error) {
 	s := c.Shards[shard]
-	n := s.Size()
-	whole := tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
-	r, err := c.digests[shard].Renew(Watched{s, read}, &whole, digest.Hash)
+	r, err := c.digests[shard].Renew(Watched{s, read}, wholeFile(s), digest.Hash)
 	return r, inFile(err, s.Path)
+}
+
+// ChangedSince tells when a shard was last seen in an earlier state with another hash than it has now, as
+// far as the cache knows.
+func (c *Checkpoint) ChangedSince(shard int, now digest.Result) (time.Time, bool) {
+	return c.digests[shard].ChangedSince(wholeFile(c.Shards[shard]), now.SHA256)
+}
+
+func wholeFile(s *Shard) *tensor.Info {
+	n := s.Size()
+	return &tensor.Info{DType: tensor.U8, Shape: []uint64{uint64(n)}, Bytes: n, Extent: tensor.Extent{Len: n}}
 }
 
 // newDigests makes a store for each shard; none is read before it is used.
