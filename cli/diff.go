@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -76,16 +75,15 @@ func (d *diffing) run(a, b string) (err error) {
 
 func (d *diffing) print(r *compare.Result) error {
 	b := bufio.NewWriter(d.out)
-	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
+	table := [][]string{{"WHAT", "TENSOR", "DTYPE", "SHAPE", "DIFFERING", "ABS", "REL", "RMS"}}
 	counts := map[string]int{}
-	for i, x := range r.Differences {
-		if i == 0 {
-			fmt.Fprintln(w, "WHAT\tTENSOR\tDTYPE\tSHAPE\tDIFFERING\tABS\tREL\tRMS")
-		}
+	for _, x := range r.Differences {
 		counts[x.Kind.String()]++
-		fmt.Fprintln(w, strings.Join(cells(&x), "\t"))
+		table = append(table, cells(&x))
 	}
-	w.Flush()
+	if len(table) > 1 {
+		printTable(b, table)
+	}
 	var parts []string
 	for _, kind := range []compare.Kind{compare.Changed, compare.Removed, compare.Added, compare.Renamed} {
 		if n := counts[kind.String()]; n > 0 {
