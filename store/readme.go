@@ -40,7 +40,7 @@ would read every tensor of every checkpoint once for each view.
 	}
 	fmt.Fprintf(&b, `
 Without the mount:
-  weightfs ls %[1]s
+  weightfs ls --many %[1]s
   weightfs verify %[1]s
 
 To unmount, from outside of it:
