@@ -36,10 +36,18 @@ func Main(args []string) int {
 	help := &checkedWriter{Writer: a.out}
 	root.SetOut(help)
 	root.SetErr(a.err)
+	text := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if words := c.Flags().Args(); c == root && len(words) > 0 && !isSource(words[0]) {
+			help.err = unknownCommand(root, words[0])
+			return
+		}
+		text(c, args)
+	})
 	return a.report(cmp.Or(root.Execute(), help.err))
 }
 
-// A checkedWriter keeps the first failure: cobra does not ask whether its help was written.
+// A checkedWriter keeps the first failure: cobra does not ask whether its help could be given.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -167,6 +175,8 @@ func missing(c *cobra.Command, given int) string {
 		return name + " is missing: weightfs ls SOURCE lists the tensors"
 	case "MOUNTPOINT":
 		return "MOUNTPOINT is missing: a directory"
+	case "SHELL":
+		return "the name of a shell is missing: " + shells
 	}
 	return name + " is missing"
 }

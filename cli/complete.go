@@ -6,16 +6,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// shells are those that completion knows.
+const shells = "bash, zsh, fish, powershell"
+
 func (a *app) completion(root *cobra.Command) *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:   "completion bash|zsh|fish|powershell",
+		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell; it completes tensor names inside a checkpoint",
-		Long: `Print a completion script for a shell. For this session:
+		Long: `Print a completion script for a shell: bash, zsh, fish or powershell. For this session:
 
   source <(weightfs completion bash)`,
-		Args:      exactly(1, "one of bash, zsh, fish, powershell"),
-		ValidArgs: shells,
+		Args:      exactly(1, "one SHELL"),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch args[0] {
 			case "bash":
@@ -27,7 +29,7 @@ func (a *app) completion(root *cobra.Command) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			}
-			return usageError("no completion for %q, only for %s", args[0], strings.Join(shells, ", "))
+			return usageError("no completion for %q, only for %s", args[0], shells)
 		},
 	}
 }

@@ -25,6 +25,8 @@ func (a *app) twoArguments(root *cobra.Command) {
 	}
 }
 
+func isSource(string) bool { return false }
+
 func (a *app) mountHelper([]string) int { return a.report(noMount) }
 
 var noMount = failf(exitNoFUSE, "mounting needs Linux (weightfs ls, cat and cp read a checkpoint without a mount)")
