@@ -25,7 +25,11 @@ func (a *app) info() *cobra.Command {
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.withCheckpoint(func(c *format.Checkpoint, _ []string) error {
-			a.warnNotShown(args[0], "weightfs ls --many")
+			warnings := slices.Concat(c.Warnings, notShown(args[0], "weightfs ls --many"))
+			if a.json && !duplicates {
+				return a.infoJSON(c, warnings)
+			}
+			a.warnAll(args[0], warnings)
 			if duplicates {
 				return a.runDuplicates(c)
 			}
@@ -58,9 +62,6 @@ func usages(c *format.Checkpoint) []usage {
 }
 
 func (a *app) runInfo(c *format.Checkpoint) error {
-	if a.json {
-		return a.infoJSON(c)
-	}
 	b := bufio.NewWriter(a.out)
 	fmt.Fprintf(b, "%s\n", printable(c.Source))
 	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
@@ -86,12 +87,6 @@ func (a *app) runInfo(c *format.Checkpoint) error {
 		}
 		w.Flush()
 	}
-	if len(c.Warnings) > 0 {
-		fmt.Fprintln(b, "\nwarnings")
-		for _, text := range c.Warnings {
-			fmt.Fprintf(b, "  %s\n", oneLine(text))
-		}
-	}
 	return b.Flush()
 }
 
@@ -108,25 +103,25 @@ func metaLine(value any) string {
 	return string(text)
 }
 
-func (a *app) infoJSON(c *format.Checkpoint) error {
+func (a *app) infoJSON(c *format.Checkpoint, warnings []string) error {
 	var types tensor.Object
 	for _, u := range usages(c) {
 		types = append(types, tensor.KV{Key: u.dtype.String(), Value: tensor.Object{
 			{Key: "tensors", Value: u.tensors}, {Key: "elements", Value: u.elements}, {Key: "bytes", Value: u.bytes},
 		}})
 	}
-	files, warnings := []any{}, []any{}
+	files, texts := []any{}, []any{}
 	for _, s := range c.Shards {
 		files = append(files, tensor.Object{{Key: "name", Value: s.Name}, {Key: "size", Value: s.Size()}, {Key: "format", Value: s.Format}})
 	}
-	for _, text := range c.Warnings {
-		warnings = append(warnings, text)
+	for _, text := range warnings {
+		texts = append(texts, text)
 	}
 	doc := tensor.Object{
 		{Key: "source", Value: c.Source}, {Key: "format", Value: c.Format}, {Key: "tensors", Value: c.Len()},
 		{Key: "total_elements", Value: c.TotalElements()}, {Key: "total_bytes", Value: c.TotalBytes()},
 		{Key: "files", Value: files}, {Key: "types", Value: types}, {Key: "metadata", Value: c.Meta()},
-		{Key: "warnings", Value: warnings},
+		{Key: "warnings", Value: texts},
 	}
 	_, err := fmt.Fprintf(a.out, "%s\n", tensor.AppendJSON(nil, doc))
 	return err

@@ -72,14 +72,18 @@ func (a *app) warnNotShown(source, flag string) {
 
 // warnOf prints warnings of a source, of many the first ones.
 func (a *app) warnOf(source string, warnings []string) {
+	n := min(len(warnings), mostWarnings)
+	a.warnAll(source, warnings[:n])
+	if n < len(warnings) && !a.quiet {
+		fmt.Fprintf(a.err, "warning: %s: %d more (weightfs info has them all)\n", printable(source), len(warnings)-n)
+	}
+}
+
+func (a *app) warnAll(source string, warnings []string) {
 	if a.quiet {
 		return
 	}
-	for i, w := range warnings {
-		if i == mostWarnings {
-			fmt.Fprintf(a.err, "warning: %s: %d more (weightfs info has them all)\n", printable(source), len(warnings)-i)
-			return
-		}
+	for _, w := range warnings {
 		fmt.Fprintf(a.err, "warning: %s: %s\n", printable(source), oneLine(w))
 	}
 }
@@ -162,7 +166,11 @@ func printMany(out io.Writer, list []store.Found, long bool) error {
 	for _, f := range list {
 		switch {
 		case f.Err != nil:
-			fmt.Fprintf(w, "%s\t%s\n", printable(f.Name), oneLine(f.Err.Error()))
+			unknown := ""
+			if long {
+				unknown = "-\t-\t"
+			}
+			fmt.Fprintf(w, "%s\t%s%s\n", printable(f.Name), unknown, oneLine(f.Err.Error()))
 		case long:
 			fmt.Fprintf(w, "%s\t%s\t%s\n", printable(f.Name), filesOf(f.Place), printable(f.Place.Path))
 		default:
