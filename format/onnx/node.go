@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 
 	"weightfs/format/tensor"
 )
@@ -14,6 +15,7 @@ type node struct {
 	values     int    // attributes that give a Constant's value, and their parts
 	value      given  // the last of them
 	sparse     bool   // it has a sparse_value
+	none       string // why a value is not shown, of the attribute that gives it
 }
 
 // A given is a Constant's value as a tensor. Where it is no number or list of them, but a TensorProto,
@@ -48,7 +50,7 @@ func (p *parser) node(m message, depth int) {
 			m.skip(wire)
 		}
 	}
-	if p.c.Err() == nil && (n.value.proto != nil || n.sparse) {
+	if p.c.Err() == nil && (n.value.proto != nil || n.sparse || n.none != "") {
 		p.constant(n, depth)
 	}
 }
@@ -59,7 +61,8 @@ const typeTensor = 4
 // An attribute is what an AttributeProto says that matters here.
 type attribute struct {
 	at      tensor.Extent
-	name    string
+	name    string // the last one, as all readers of protobuf have it
+	renamed bool   // after fields that were read by another name
 	kind    uint64
 	tensor  given
 	parts   int // of the tensor
@@ -73,7 +76,9 @@ func (p *parser) attribute(m message, n *node, depth int) {
 		key := m.c.Off()
 		switch field, wire := m.key(); {
 		case field == 1 && m.is(wire, wireBytes, "name"):
-			a.name = m.text(maxName, "name")
+			name := m.text(maxName, "name")
+			a.renamed = a.renamed || a.name != "" && a.name != name
+			a.name = name
 		case field == 5 && m.is(wire, wireBytes, "tensor"):
 			p.attributeTensor(m.sub("tensor"), n, a)
 		case field == 20 && m.is(wire, wireVarint, "type"):
@@ -93,10 +98,29 @@ func (p *parser) attribute(m message, n *node, depth int) {
 		}
 	}
 	n.sparse = n.sparse || a.sparse && a.name == "sparse_value"
-	if a.name == "value" && a.parts > 0 && (a.kind == 0 || a.kind == typeTensor) {
-		n.value, n.values = a.tensor, n.values+a.parts
-	} else if field := numbersField(a.name, a.kind); field > 0 && n.constant() {
+	if n.constant() {
+		p.value(n, a)
+	}
+}
+
+// value takes an attribute that gives a Constant's value.
+func (p *parser) value(n *node, a *attribute) {
+	field, kind := numbersField(a.name), uint64(typeTensor)
+	switch {
+	case field > 0:
+		kind = numbers[field].kind
+	case a.name != "value" || a.parts == 0 && !a.renamed:
+		return
+	}
+	switch {
+	case a.renamed:
+		n.none = "its attribute has several names"
+	case a.kind != 0 && a.kind != kind:
+		n.none = fmt.Sprintf("its attribute %q is said to be of type %d, not %d", a.name, a.kind, kind)
+	case field > 0:
 		n.value, n.values = given{proto: p.numbersProto(a, field), at: a.at}, n.values+1
+	default:
+		n.value, n.values = a.tensor, n.values+a.parts
 	}
 }
 
@@ -129,6 +153,9 @@ func (p *parser) constant(n *node, depth int) {
 	switch {
 	case n.sparse:
 		p.warn("tensor %q of a Constant node is not shown: it is sparse", n.output)
+		return
+	case n.none != "":
+		p.warn("tensor %q of a Constant node is not shown: %s", n.output, n.none)
 		return
 	case n.outputs != 1:
 		p.warn("the tensor of a Constant node is not shown: the node has %d outputs that could name it", n.outputs)

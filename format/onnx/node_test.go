@@ -28,6 +28,7 @@ func TestConstants(t *testing.T) {
 		"attribute of a graph": {join(out, op, data(5, join(data(1, "value"), f32, number(20, 5)))), "", "1 tensors of 10 bytes"},
 		"two values":           {join(out, op, value, value), "", `"w" of a Constant node is not shown: the node has 2 values`},
 		"value in two parts":   {join(out, op, data(5, join(data(1, "value"), f32, f32))), "", "2 values"},
+		"two names":            {join(out, op, data(5, join(data(1, "x"), f32, data(1, "value")))), "", `"w" of a Constant node is not shown: its attribute has several names`},
 		"sparse":               {join(out, op, data(5, join(data(22, "1234"), data(1, "sparse_value")))), "", `"w" of a Constant node is not shown: it is sparse`},
 		"sparse of another":    {join(out, data(4, "Other"), data(5, join(data(1, "sparse_value"), data(22, "1234")))), "", ""},
 		"list of tensors":      {join(out, op, data(5, join(data(1, "values"), data(10, "12345"), data(10, "12345")))), "", "2 tensors of 10 bytes"},
@@ -57,7 +58,15 @@ func TestConstantsOfNumbers(t *testing.T) {
 		"0 left out":               {join(out, op, attribute("value_int", number(20, 2))), "", `"w" of a Constant node is not shown: no data`},
 		"in pieces":                {join(out, op, attribute("value_ints", number(8, 1), number(20, 7), number(8, 1))), "", "2 pieces"},
 		"text":                     {join(out, op, attribute("value_string", data(4, "a"), number(20, 3))), "", "STRING"},
-		"of another kind":          {join(out, op, attribute("value_int", number(3, 1), number(20, 1))), "", ""},
+		"of another kind":          {join(out, op, attribute("value_int", number(3, 1), number(20, 1))), "", "of type 1, not 2"},
+		"ints said to be floats":   {join(out, op, attribute("value_ints", number(8, 1), number(20, 6))), "", `"w" of a Constant node is not shown: its attribute "value_ints" is said to be of type 6, not 7`},
+		"two names":                {join(out, op, attribute("x", number(8, 1), number(8, 2), data(1, "value_ints"), number(20, 7))), "", `"w" of a Constant node is not shown: its attribute has several names`},
+		"two names of values":      {join(out, op, attribute("value_floats", number(8, 1), data(1, "value_ints"), number(20, 7))), "", "several names"},
+		"the same name twice":      {join(out, op, attribute("value_ints", number(8, 1), data(1, "value_ints"), number(20, 7))), "w", ""},
+		"a name of no value last":  {join(out, op, attribute("value_ints", number(8, 1), data(1, "x"), number(20, 7))), "", ""},
+		"bytes for an int":         {join(out, op, attribute("value_int", data(3, "\x05"), number(20, 2))), "", "no data"},
+		"bytes behind an int":      {join(out, op, attribute("value_int", number(3, 5), data(3, "\x05"), number(20, 2))), "w", ""},
+		"a float for an int":       {join(out, op, attribute("value_int", fixed32(3, "1234"))), "", "no data"},
 		"of another operator":      {join(out, data(4, "Other"), attribute("value_int", number(3, 300))), "", ""},
 		"operator behind":          {join(out, attribute("value_ints", number(8, 1), number(8, 2)), data(4, "Other")), "", ""},
 		"another attribute":        {join(out, op, attribute("other", number(3, 300))), "", ""},
@@ -70,7 +79,6 @@ func TestConstantsOfNumbers(t *testing.T) {
 	for name, bad := range map[string][]byte{
 		"half a float": attribute("value_floats", data(7, "12345")),
 		"half a value": attribute("value_ints", data(8, "\x01\x82")),
-		"wire type":    attribute("value_int", fixed32(3, "1234")),
 	} {
 		file := model(data(1, join(out, op, bad)))
 		if h, err := Parse(bytes.NewReader(file), int64(len(file))); err == nil {

@@ -23,10 +23,10 @@ var numbers = [...]numbersKind{
 	9: {"value_strings", 8, true, 8, noField, wireBytes},
 }
 
-// numbersField is the field that an attribute of this name and kind has its value in, 0 for none.
-func numbersField(name string, kind uint64) int {
+// numbersField is the field that an attribute of this name has its value in, 0 for none.
+func numbersField(name string) int {
 	for field, k := range numbers {
-		if name != "" && name == k.attribute && (kind == 0 || kind == k.kind) {
+		if name != "" && name == k.attribute {
 			return field
 		}
 	}
@@ -38,11 +38,17 @@ func (a *attribute) numeric(field uint64) bool {
 	return field < uint64(len(numbers)) && numbers[field].data != noField && (a.name == "" || a.name == numbers[field].attribute)
 }
 
+// addNumbers adds what a field holds. Readers of protobuf pass over one of another wire type.
 func (a *attribute) addNumbers(m message, key int64, field uint64, wire byte) {
-	if !numbers[field].list {
+	k := &numbers[field]
+	if wire != k.wire && !(k.list && wire == wireBytes) {
+		m.skip(wire)
+		return
+	}
+	if !k.list {
 		a.numbers[field] = pieces{} // the last one counts
 	}
-	a.numbers[field].read(m, key, wire, numbers[field].wire, numbers[field].attribute)
+	a.numbers[field].read(m, key, wire, k.wire, k.attribute)
 }
 
 // numbersProto is the value of an attribute as a TensorProto of the same meaning.
