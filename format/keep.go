@@ -90,6 +90,9 @@ func (c *Checkpoint) keptHead() ([]byte, error) {
 		} else {
 			listed = append(listed, f.Path)
 		}
+		if name := filepath.Join(k.Found.Dir, f.Name); name != f.Path {
+			listed = append(listed, name) // a file that holds the path of another
+		}
 	}
 	if p.err != nil {
 		return nil, p.err

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,57 @@ func TestIndexOfAChangedDirectory(t *testing.T) {
 				if source == "" && again != test.hit {
 					t.Errorf("from the index: %t, want %t", again, test.hit)
 				}
+			}
+		})
+	}
+}
+
+// What is added may be what a loader takes, and what was parsed is there all the same.
+func TestIndexOfAnotherChoice(t *testing.T) {
+	shard := func(name string) func(dir string) error {
+		return func(dir string) error {
+			writeSafetensors(t, filepath.Join(dir, name), nil, testTensor{filepath.Base(name), "F32", []uint64{1}, pattern(4, 1)})
+			return nil
+		}
+	}
+	const snapshot = "models--o--m/snapshots/1"
+	for name, test := range map[string]struct {
+		source string
+		before []func(dir string) error
+		change func(dir string) error
+	}{
+		"standard name": {"", []func(string) error{shard("x.safetensors")}, shard("model.safetensors")},
+		"standard index": {"", []func(string) error{shard("x.safetensors"), write("x.safetensors.index.json", `{"weight_map": {"x.safetensors": "x.safetensors"}}`)},
+			write("model.safetensors.index.json", `{"weight_map": {"y": "x.safetensors"}}`)},
+		"first index": {"x.safetensors", []func(string) error{shard("x.safetensors")}, write("x.safetensors.index.json", `{"weight_map": {"y": "x.safetensors"}}`)},
+		"pipeline":    {"", []func(string) error{shard("x.safetensors"), shard("unet/model.safetensors")}, write("model_index.json", "{}")},
+		"another blob": {snapshot, []func(string) error{shard("models--o--m/blobs/a"), shard("models--o--m/blobs/b"), shard(snapshot + "/y.bin"), write(snapshot+"/x.safetensors", "../../blobs/a")},
+			write(snapshot+"/x.safetensors", "../../blobs/b")},
+		"another blob by a new file": {snapshot, []func(string) error{shard("models--o--m/blobs/a"), shard("models--o--m/blobs/b"), shard(snapshot + "/y.bin"), write(snapshot+"/x.safetensors", "../../blobs/a")},
+			func(dir string) error {
+				return errors.Join(write("new", "../../blobs/b")(dir), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, snapshot, "x.safetensors")))
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, opt := keptSample(t)
+			dir := t.TempDir()
+			for _, step := range test.before {
+				if err := step(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle()
+			source := filepath.Join(dir, test.source)
+			openTest(t, source, opt).Keep()
+			if !openTest(t, source, opt).FromIndex {
+				t.Fatal("no index was kept")
+			}
+			if err := test.change(dir); err != nil {
+				t.Fatal(err)
+			}
+			settle()
+			if equalToFresh(t, source, opt) {
+				t.Error("the old index was used")
 			}
 		})
 	}
