@@ -201,15 +201,15 @@ func closeOthers() {
 var endSignals = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
 
 // died takes over the exit code of a server that was never ready. It has printed the reason, unless a
-// signal ended it: also one that asks to end, before it could hear it.
+// signal ended it: also one that asks to end, before it could hear it, or its keeper could.
 func (m *mounting) died(state *os.ProcessState) error {
+	m.clearDead() // confined, it could not unmount
 	switch code := state.ExitCode(); {
 	case code == exitInterrupted && !m.foreground:
-		return failf(exitInterrupted, "%s: the server was ended before it was ready", m.dir)
+		return failf(exitInterrupted, "%s: the server or its keeper was ended before it was ready", m.dir)
 	case code > 0:
 		return reported{code}
 	}
-	m.clearDead()
 	if status := state.Sys().(syscall.WaitStatus); status.Signaled() && slices.Contains(endSignals, os.Signal(status.Signal())) {
 		return failf(exitInterrupted, "%s: %s before the tree could be read", m.dir, status.Signal())
 	}

@@ -30,7 +30,7 @@ import (
 // started while that reads the checkpoint, so that nobody waits for it.
 //
 // They share a socket, through which the server says that it is ready, which signals it got, and that
-// it ends. If either is killed, the other learns that from the socket's end.
+// it ends, and the keeper that it catches signals. If either is killed, the other learns that from the socket's end.
 
 const (
 	// keeperVar names the descriptor of the socket to a keeper that started us, serverVar of that to a
@@ -146,6 +146,7 @@ var errEnded = errors.New("the server ended")
 // keep keeps a server until its mount is gone.
 func (k *keeper) keep(socket *os.File) error {
 	defer k.finish(k.socketOfMetrics())
+	socket.Write([]byte{0}) // we catch signals
 	go k.listen(socket)
 	r, err := k.await()
 	if err != nil {

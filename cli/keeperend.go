@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
+	"syscall"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -20,18 +23,36 @@ type note struct {
 
 // A keeperEnd is a server's end of the socket.
 type keeperEnd struct {
-	notes *json.Encoder
-	gone  chan struct{} // closed when the keeper has ended
+	notes   *json.Encoder
+	hears   chan struct{} // closed when the keeper catches signals: one that came earlier has ended it
+	gone    chan struct{} // closed when it has ended
+	process *exec.Cmd     // nil where we are its child
 }
 
 // newKeeperEnd watches the socket: that it ends is how a server learns that its keeper has.
 func newKeeperEnd(socket *os.File) *keeperEnd {
-	k := &keeperEnd{json.NewEncoder(socket), make(chan struct{})}
+	k := &keeperEnd{notes: json.NewEncoder(socket), hears: make(chan struct{}), gone: make(chan struct{})}
 	go func() {
-		socket.Read(make([]byte, 1)) // a keeper writes nothing
-		close(k.gone)
+		defer close(k.gone)
+		b := make([]byte, 1)
+		if n, _ := socket.Read(b); n == 0 {
+			return
+		}
+		close(k.hears)
+		socket.Read(b) // it writes no more
 	}()
 	return k
+}
+
+// asked tells of a keeper that is gone whether a signal asked it to end.
+func (k *keeperEnd) asked() bool {
+	if k.process == nil {
+		return false
+	}
+	k.process.Process.Kill() // it may only have closed its end
+	k.process.Wait()
+	status := k.process.ProcessState.Sys().(syscall.WaitStatus)
+	return status.Signaled() && slices.Contains(endSignals, os.Signal(status.Signal()))
 }
 
 func (k *keeperEnd) tell(n note) error { return k.notes.Encode(n) }
@@ -46,9 +67,10 @@ func (k *keeperEnd) lost() <-chan struct{} {
 
 // hire starts the keeper of a server in the background.
 func (s *server) hire(flags *pflag.FlagSet) {
+	var process *exec.Cmd
 	ours, theirs, err := socketPair()
 	if err == nil {
-		_, err = s.again(s.serverArgs(flags), serverVar, theirs, s.logFile, false)
+		process, err = s.again(s.serverArgs(flags), serverVar, theirs, s.logFile, false)
 		theirs.Close()
 	}
 	if err != nil {
@@ -56,6 +78,7 @@ func (s *server) hire(flags *pflag.FlagSet) {
 		return
 	}
 	s.keeper = newKeeperEnd(ours)
+	s.keeper.process = process
 }
 
 // socketPair is what a keeper and its server talk through: an end for each.

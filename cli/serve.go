@@ -82,7 +82,7 @@ func (s *server) prepare() (*mountable, error) {
 		}
 		return nil, failf(exitInterrupted, "%s: %s while it was read", s.source, sig)
 	case <-s.keeper.lost():
-		return nil, reported{exitInterrupted}
+		return nil, s.unkept()
 	}
 }
 
@@ -135,11 +135,26 @@ func (s *server) announce(c *mountable, mount *fs.Server) error {
 	if s.keeper == nil {
 		return s.ready(r)
 	}
-	err := s.keeper.tell(note{Ready: r})
-	if err == nil && s.starter != nil {
-		err = s.ready(r)
+	if s.keeper.tell(note{Ready: r}) != nil {
+		return s.unkept()
 	}
-	return err
+	select {
+	case <-s.keeper.hears:
+	case <-s.keeper.lost():
+		return s.unkept()
+	}
+	if s.starter == nil {
+		return nil
+	}
+	return s.ready(r)
+}
+
+// unkept is the failure of a server whose keeper ended before there was anything to keep.
+func (s *server) unkept() error {
+	if s.keeper.asked() {
+		return reported{exitInterrupted} // the starter knows
+	}
+	return failf(exitTrouble, "%s: the keeper of the mount was ended before it was ready", s.dir)
 }
 
 // giveUp ends a mount that nobody wants.

@@ -3,10 +3,13 @@
 package faults
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weightfs/fs"
+	"weightfs/sandbox"
 )
 
 // many opens files of the mount, some of them several times.
@@ -75,6 +79,81 @@ func TestKilled(t *testing.T) {
 			s.umount()
 		})
 	}
+}
+
+// The keeper is ended while the mount is made, before it knows of that. Confined, the server cannot take the
+// mount away: whoever started it does, and says why there is none.
+func TestKeeperEndedAtStart(t *testing.T) {
+	if sandbox.Version() == 0 {
+		t.Skip("a server that is not confined needs no keeper")
+	}
+	c := newCheckpoint(t, t.TempDir())
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := newServer(t)
+			ended := 0
+			for range 15 {
+				var out bytes.Buffer
+				starter := exec.Command(program, "mount", "--log-file="+s.log, c.dir, s.dir)
+				starter.Env = append(os.Environ(), s.env...)
+				starter.Stderr = &out
+				must(t, starter.Start())
+				done := make(chan struct{})
+				go func() { starter.Wait(); close(done) }()
+				keeper := grandchild(starter.Process.Pid, done)
+				if keeper != 0 && unix.Kill(keeper, sig) == nil {
+					ended++
+				}
+				quickly(t, "mount", func() { <-done })
+				code := starter.ProcessState.ExitCode()
+				switch {
+				case code == 0 && (keeper == 0 || sig == unix.SIGKILL): // it was ready before
+					s.command("umount", s.dir)
+				case code == 0:
+					alive := func() bool { _, err := os.ReadFile(s.at("README.txt")); return err == nil }
+					if !eventually(func() bool { return !s.mounted() || alive() }) {
+						t.Fatal("a dead mount is left")
+					}
+					s.command("umount", s.dir) // what was ended was not yet the keeper
+				case s.mounted():
+					t.Fatalf("exit code %d, and a mount is left: %s", code, &out)
+				case code != 2 && code != 21, !strings.Contains(out.String(), s.dir), !strings.Contains(out.String(), "before it was ready"):
+					t.Errorf("exit code %d: %s", code, &out)
+				}
+			}
+			if ended == 0 {
+				t.Skip("no keeper was seen in time")
+			}
+		})
+	}
+}
+
+// grandchild waits for the first process that a child of pid starts.
+func grandchild(pid int, done <-chan struct{}) int {
+	for {
+		for _, child := range children(pid) {
+			for _, grandchild := range children(child) {
+				return grandchild
+			}
+		}
+		select {
+		case <-done:
+			return 0
+		default:
+		}
+	}
+}
+
+func children(pid int) (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		b, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(b)) {
+			child, _ := strconv.Atoi(word)
+			pids = append(pids, child)
+		}
+	}
+	return pids
 }
 
 // What is left when all processes of a mount were killed is cleared away by umount as well.
