@@ -122,10 +122,13 @@ func unmount(dir string, lazy bool) error {
 		return failf(exitStale, "%s: mounted by user %d, who can unmount it", dir, there.UID)
 	}
 	if lazy {
-		return fs.Detach(dir)
+		if err := fs.Detach(dir); err != nil && !vanished(there) {
+			return err
+		}
+		return nil
 	}
 	server := findServers().of(there)
-	if err := unmountPatiently(dir); err != nil {
+	if err := unmountPatiently(dir); err != nil && !vanished(there) {
 		return err
 	}
 	if !elsewhere(there) {
@@ -134,8 +137,15 @@ func unmount(dir string, lazy bool) error {
 	return nil
 }
 
+// vanished tells that a mount which was there is not any more: somebody else unmounted it as well.
+func vanished(m fs.Mounted) bool {
+	now, ok, err := fs.Find(m.Dir)
+	return err == nil && (!ok || now.Major != m.Major || now.Minor != m.Minor)
+}
+
 // unmountPatiently tries a few times while nobody is to be seen who uses the mount: the kernel may
-// learn a moment late that the last file was closed.
+// learn a moment late that the last file was closed. It tries for a second while only we do: `weightfs status`
+// looks into a mount for a moment.
 func unmountPatiently(dir string) error {
 	for try := 0; ; try++ {
 		err := fs.Unmount(dir)
@@ -147,7 +157,11 @@ func unmountPatiently(dir string) error {
 		}
 		users, _ := fs.Busy(dir)
 		users = slices.DeleteFunc(users, func(u fs.User) bool { return u.PID == os.Getpid() })
-		if try == 4 || len(users) > 0 {
+		tries := 4
+		if len(users) > 0 {
+			tries = 20
+		}
+		if try >= tries || slices.ContainsFunc(users, func(u fs.User) bool { return u.Command != "weightfs" }) {
 			return busy(dir, users)
 		}
 		time.Sleep(50 * time.Millisecond)
