@@ -177,7 +177,11 @@ func (s *server) readyLine(c *mountable) string {
 	case s.passedDevice():
 		return c.sum + ", mounted\n"
 	}
-	return fmt.Sprintf("%s, mounted at %s (weightfs umount %s)\n", c.sum, printable(s.dir), format.ShellQuote(oneLine(s.dir)))
+	line := c.sum + ", mounted at " + printable(s.dir)
+	if oneLine(s.dir) == s.dir { // else not every shell could be told on one line
+		line += fmt.Sprintf(" (weightfs umount %s)", format.ShellQuote(s.dir))
+	}
+	return line + "\n"
 }
 
 func (s *server) readyJSON(c *mountable) string {
