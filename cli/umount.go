@@ -147,6 +147,7 @@ func vanished(m fs.Mounted) bool {
 // learn a moment late that the last file was closed. It tries for a second while only we do: `weightfs status`
 // looks into a mount for a moment.
 func unmountPatiently(dir string) error {
+	unseen := 0
 	for try := 0; ; try++ {
 		err := fs.Unmount(dir)
 		if !errors.Is(err, fs.ErrBusy) {
@@ -157,11 +158,10 @@ func unmountPatiently(dir string) error {
 		}
 		users, _ := fs.Busy(dir)
 		users = slices.DeleteFunc(users, func(u fs.User) bool { return u.PID == os.Getpid() })
-		tries := 4
-		if len(users) > 0 {
-			tries = 20
+		if len(users) == 0 {
+			unseen++
 		}
-		if try >= tries || slices.ContainsFunc(users, func(u fs.User) bool { return u.Command != "weightfs" }) {
+		if unseen == 5 || try == 20 || slices.ContainsFunc(users, func(u fs.User) bool { return u.Command != "weightfs" }) {
 			return busy(dir, users)
 		}
 		time.Sleep(50 * time.Millisecond)
