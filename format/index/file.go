@@ -137,8 +137,12 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
 }
 
-// sliceOf is a section of that memory; a section begins at a multiple of 8.
+// sliceOf is a section of that memory; a section begins at a multiple of 8. Where an empty one begins there
+// may be no room for an element, to which no pointer may be made then.
 func sliceOf[T any](b []byte) []T {
 	var t T
+	if len(b) < int(unsafe.Sizeof(t)) {
+		return nil
+	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
 }
