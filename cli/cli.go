@@ -176,7 +176,7 @@ func missing(c *cobra.Command, given int) string {
 	case "MOUNTPOINT":
 		return "MOUNTPOINT is missing: a directory"
 	case "SHELL":
-		return "the name of a shell is missing: " + shells
+		return "the name of a shell is missing: " + strings.Join(shells, ", ")
 	}
 	return name + " is missing"
 }

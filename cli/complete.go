@@ -7,7 +7,7 @@ import (
 )
 
 // shells are those that completion knows.
-const shells = "bash, zsh, fish, powershell"
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func (a *app) completion(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
@@ -17,7 +17,7 @@ func (a *app) completion(root *cobra.Command) *cobra.Command {
 
   source <(weightfs completion bash)`,
 		Args:      exactly(1, "one SHELL"),
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		ValidArgs: shells,
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch args[0] {
 			case "bash":
@@ -29,7 +29,7 @@ func (a *app) completion(root *cobra.Command) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			}
-			return usageError("no completion for %q, only for %s", args[0], shells)
+			return usageError("no completion for %q, only for %s", args[0], strings.Join(shells, ", "))
 		},
 	}
 }
